@@ -1,0 +1,33 @@
+/** What every terminal of one supervisor shares. */
+import type { TerminalTuple } from '../core/names.js';
+import type { Isolation } from './isolation.js';
+import type { Leases } from './leases.js';
+import type { Terminal } from './terminal.js';
+
+/** The part of a logger that is used below the server; pino's logger is one. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/**
+ * When output that the kernel has is made durable: every 100 ms, before each batch is seen, or
+ * never. An exit and metadata always are.
+ */
+export type LogSync = 'interval' | 'batch' | 'off';
+
+export interface SupervisorContext {
+  readonly isolation: Isolation;
+  readonly leases: Leases;
+  readonly logSync: LogSync;
+  /** /proc/sys/kernel/random/boot_id. */
+  readonly bootId: string;
+  readonly log: Log;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: () => number;
+  /** The service's address for a terminal: meta.json's `socket` while it runs. */
+  readonly locator: (tuple: TerminalTuple) => string;
+  /** A terminal's record has changed. */
+  readonly changed: (terminal: Terminal) => void;
+}

@@ -1,0 +1,337 @@
+/** The supervisor in the caller's own process: the registry of terminals behind the interface. */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { GranttyError } from '../core/errors.js';
+import { MAX_LIVE_TERMINALS_PER_HOST, MAX_LIVE_TERMINALS_PER_OWNER } from '../core/limits.js';
+import type { Name, TerminalTuple } from '../core/names.js';
+import type { RequestMark, TerminalRecord } from '../core/terminal.js';
+import { ensurePrivateDir } from '../store/files.js';
+import { readRecord, removeResource, scanResources, writeEnvironment } from '../store/metadata.js';
+import { resourceDir } from '../store/paths.js';
+import type {
+  CreateSpec,
+  Supervisor,
+  SupervisorInfo,
+  TerminalKey,
+  TerminalSnapshot,
+} from './api.js';
+import { ChangeFeed } from './changeFeed.js';
+import type { Log, LogSync, SupervisorContext } from './context.js';
+import { childIdentity, type Isolation } from './isolation.js';
+import { Leases } from './leases.js';
+import { recover } from './recovery.js';
+import { RequestMemory, requestReused } from './requestMemory.js';
+import { Terminal } from './terminal.js';
+
+export interface InProcessOptions {
+  readonly stateDir: string;
+  /** Of the state directory: see `SupervisorInfo`. */
+  readonly stateDirId: string;
+  readonly isolation: Isolation;
+  readonly version: string;
+  readonly log: Log;
+  /** The service's address for a terminal; written to meta.json while it runs. */
+  readonly locator: (tuple: TerminalTuple) => string;
+  readonly logSync?: LogSync;
+  /** Milliseconds since the Unix epoch. */
+  readonly now?: () => number;
+}
+
+/** Milliseconds that processes get between SIGTERM and SIGKILL when the supervisor ends. */
+const SHUTDOWN_GRACE_MS = 2_000;
+
+/** PTYs left to the rest of the host. */
+const SPARE_PTYS = 64;
+
+/**
+ * Reads the state directory, records the ends of instances that an earlier supervisor lost, and
+ * serves. The caller holds the directory's lock. Disposing ends every terminal: processes live as
+ * long as the supervisor that owns their PTYs.
+ */
+export async function createInProcessSupervisor(options: InProcessOptions): Promise<Supervisor> {
+  const registry = new Registry(options);
+  await registry.load();
+  return registry;
+}
+
+class Registry implements Supervisor {
+  readonly #options: InProcessOptions;
+  readonly #context: SupervisorContext;
+  /** `<owner>/<id>` → terminal. */
+  readonly #terminals = new Map<string, Terminal>();
+  /** Creates under way, by the same key: the id is taken, the terminal not yet to be seen. */
+  readonly #creating = new Map<
+    string,
+    { readonly mark: RequestMark | undefined; readonly done: Promise<Terminal> }
+  >();
+  readonly #requests: RequestMemory;
+  readonly #feed = new ChangeFeed();
+  readonly #leases: Leases;
+  readonly #maxLive = maxLiveTerminals();
+
+  constructor(options: InProcessOptions) {
+    const now = options.now ?? Date.now;
+    this.#options = options;
+    this.#leases = new Leases(now);
+    this.#requests = new RequestMemory(now);
+    this.#context = {
+      isolation: options.isolation,
+      leases: this.#leases,
+      logSync: options.logSync ?? 'interval',
+      bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
+      log: options.log,
+      now,
+      locator: options.locator,
+      changed: (terminal) => {
+        if (this.#terminals.get(keyOf(terminal.record)) !== terminal) return;
+        void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
+      },
+    };
+  }
+
+  async load(): Promise<void> {
+    const { stateDir, log } = this.#options;
+    for await (const { dir, tuple } of scanResources(stateDir)) {
+      try {
+        const record = await recover(this.#context, dir, await readRecord(dir));
+        this.#terminals.set(keyOf(tuple), new Terminal(this.#context, dir, record));
+      } catch (error) {
+        log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
+      }
+    }
+  }
+
+  async info(): Promise<SupervisorInfo> {
+    const { isolation, stateDirId, version } = this.#options;
+    return {
+      isolation: isolation.mode,
+      stateDirId,
+      pid: process.pid,
+      version,
+      maxLiveTerminals: this.#maxLive,
+    };
+  }
+
+  async defaults(owner: Name) {
+    const { account } = await childIdentity(this.#options.isolation, owner);
+    return { command: [account.shell], cwd: account.home };
+  }
+
+  async create(spec: CreateSpec): Promise<TerminalSnapshot> {
+    const key = keyOf(spec.tuple);
+    const earlier = this.#creating.get(key);
+    const existing = this.#terminals.get(key);
+    const mark = earlier ? earlier.mark : existing?.record.request;
+    if (earlier || existing) {
+      if (!spec.request || mark?.key !== spec.request.key) throw exists(spec.tuple);
+      if (mark.bodyHash !== spec.request.bodyHash) throw requestReused();
+      const terminal = existing ?? (await earlier?.done);
+      if (!terminal) throw exists(spec.tuple);
+      return terminal.snapshot();
+    }
+    this.#checkRoom(spec.tuple.owner);
+    const done = this.#create(spec);
+    this.#creating.set(key, { mark: spec.request, done });
+    try {
+      const terminal = await done;
+      this.#terminals.set(key, terminal);
+      const snapshot = await terminal.snapshot();
+      this.#feed.changed(snapshot);
+      return snapshot;
+    } finally {
+      this.#creating.delete(key);
+    }
+  }
+
+  /** A resource with a running instance, or nothing at all. */
+  async #create(spec: CreateSpec): Promise<Terminal> {
+    const { tuple, env, cwdUnder, ...described } = spec;
+    const now = this.#context.now();
+    const record: TerminalRecord = {
+      ...tuple,
+      cwd: described.cwd,
+      command: described.command,
+      state: 'created',
+      createdAt: Math.floor(now / 1000),
+      uid: randomUUID(),
+      instance: 0,
+      size: described.size,
+      title: described.title,
+      labels: described.labels,
+      backend: described.backend,
+      name: described.name,
+      onExit: described.onExit,
+      ...(described.createdBy && { createdBy: described.createdBy }),
+      updatedAt: now,
+      logEpoch: 1,
+      ...(described.request && { request: described.request }),
+    };
+    const dir = resourceDir(this.#options.stateDir, tuple);
+    await ensurePrivateDir(dir);
+    try {
+      await writeEnvironment(dir, env);
+      const terminal = new Terminal(this.#context, dir, record);
+      await terminal.start(cwdUnder ? { cwdUnder } : {});
+      return terminal;
+    } catch (error) {
+      await removeResource(dir);
+      throw error;
+    }
+  }
+
+  async start(key: TerminalKey, spec: Parameters<Supervisor['start']>[1]) {
+    const terminal = this.#find(key);
+    return this.#requests.once(spec.request, async () => {
+      if (!terminal.live) this.#checkRoom(key.owner);
+      await terminal.start(spec);
+      return terminal.snapshot();
+    });
+  }
+
+  async launchPlan(key: TerminalKey) {
+    return this.#find(key).launchPlan();
+  }
+
+  async update(key: TerminalKey, spec: Parameters<Supervisor['update']>[1]) {
+    const terminal = this.#find(key);
+    await terminal.update(spec);
+    return terminal.snapshot();
+  }
+
+  async remove(key: TerminalKey): Promise<void> {
+    const terminal = this.#find(key);
+    await terminal.remove();
+    this.#terminals.delete(keyOf(key));
+    this.#feed.removed(terminal.record, terminal.record.uid);
+  }
+
+  async get(key: TerminalKey) {
+    return this.#lookUp(key)?.snapshot();
+  }
+
+  async list(owner?: Name): Promise<readonly TerminalSnapshot[]> {
+    const wanted = [...this.#terminals.entries()]
+      .filter(([, terminal]) => owner === undefined || terminal.record.owner === owner)
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+    return Promise.all(wanted.map(([, terminal]) => terminal.snapshot()));
+  }
+
+  changes(cursor: string | undefined, signal: AbortSignal) {
+    return this.#feed.follow(cursor, () => this.list(), signal);
+  }
+
+  async exited(key: TerminalKey, signal: AbortSignal): Promise<TerminalSnapshot> {
+    const terminal = this.#find(key);
+    await unlessAborted(terminal.exited(), signal);
+    return terminal.snapshot();
+  }
+
+  async openOutput(key: TerminalKey, signal: AbortSignal) {
+    return this.#find(key).openOutput(signal);
+  }
+
+  async attach(key: TerminalKey, spec: Parameters<Supervisor['attach']>[1]) {
+    return this.#find(key).attach(spec);
+  }
+
+  async write(key: TerminalKey, spec: Parameters<Supervisor['write']>[1]) {
+    const terminal = this.#find(key);
+    return this.#requests.once(spec.request, () => terminal.write(spec));
+  }
+
+  async resize(...[key, size, lease]: Parameters<Supervisor['resize']>): Promise<void> {
+    return this.#find(key).resize(size, lease);
+  }
+
+  async signal(...[key, name, lease, request]: Parameters<Supervisor['signal']>) {
+    const terminal = this.#find(key);
+    return this.#requests.once(request, () => terminal.signal(name, lease));
+  }
+
+  async stop(key: TerminalKey, spec: Parameters<Supervisor['stop']>[1]) {
+    return this.#find(key).stop(spec.graceMs, spec.lease);
+  }
+
+  async kill(key: TerminalKey, spec: Parameters<Supervisor['kill']>[1]) {
+    return this.#find(key).kill(spec.lease);
+  }
+
+  async foreground(key: TerminalKey) {
+    return this.#find(key).foreground();
+  }
+
+  /** Writes to a PTY are synchronous, so once the queues are swept the last byte has been written. */
+  async fence(leaseIds: readonly string[]): Promise<void> {
+    this.#leases.fence(leaseIds);
+    for (const terminal of this.#terminals.values()) terminal.dropRefused();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled([...this.#creating.values()].map(({ done }) => done));
+    const terminals = [...this.#terminals.values()];
+    await Promise.all(terminals.map((terminal) => terminal.shutDown(SHUTDOWN_GRACE_MS)));
+    this.#feed.end();
+  }
+
+  #lookUp({ owner, id, uid }: TerminalKey): Terminal | undefined {
+    const terminal = this.#terminals.get(keyOf({ owner, id }));
+    return uid === undefined || terminal?.record.uid === uid ? terminal : undefined;
+  }
+
+  #find(key: TerminalKey): Terminal {
+    const terminal = this.#lookUp(key);
+    if (!terminal) throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
+    return terminal;
+  }
+
+  /** @throws QUOTA_TERMINALS */
+  #checkRoom(owner: Name): void {
+    let host = this.#creating.size;
+    let own = [...this.#creating.keys()].filter((key) => key.startsWith(`${owner}/`)).length;
+    for (const terminal of this.#terminals.values()) {
+      if (!terminal.live) continue;
+      host += 1;
+      if (terminal.record.owner === owner) own += 1;
+    }
+    if (own >= MAX_LIVE_TERMINALS_PER_OWNER) {
+      throw quota(`owner ${owner} has ${own} live terminals, the most allowed`);
+    }
+    if (host >= this.#maxLive) throw quota(`the host has ${host} live terminals, the most allowed`);
+  }
+}
+
+function keyOf({ owner, id }: { readonly owner: Name; readonly id: Name }): string {
+  return `${owner}/${id}`;
+}
+
+function exists({ owner, id }: TerminalTuple): GranttyError {
+  return new GranttyError(
+    'TERMINAL_EXISTS',
+    `owner ${owner} has a terminal ${id} already; name another id or use that one`,
+  );
+}
+
+function quota(what: string): GranttyError {
+  return new GranttyError('QUOTA_TERMINALS', `${what}; stop one first`);
+}
+
+/** The kernel's room for PTYs, less what it reserves and what others may need (pts(4)). */
+function maxLiveTerminals(): number {
+  const read = (name: string) => Number(readFileSync(`/proc/sys/kernel/pty/${name}`, 'latin1'));
+  return Math.min(MAX_LIVE_TERMINALS_PER_HOST, read('max') - read('reserve') - SPARE_PTYS);
+}
+
+/** `promise`, or the signal's reason when that fires first. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

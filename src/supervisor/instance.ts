@@ -1,0 +1,175 @@
+/** One process instance of a terminal: its PTY, its open log, and the pipeline between them. */
+import { randomBytes } from 'node:crypto';
+import { GranttyError } from '../core/errors.js';
+import type { ExitEvent, ExitStatus, TerminalSize } from '../core/event.js';
+import type { SignalName } from '../core/signals.js';
+import type { TerminalRecord } from '../core/terminal.js';
+import { resolveCommand, resolveCwd } from '../pty/command.js';
+import { childEnvironment } from '../pty/environment.js';
+import { foregroundState, signalForeground } from '../pty/foreground.js';
+import { findTree, type TreeMarks } from '../pty/processTree.js';
+import { openPty, type Pty, type PtyExit, type PtySpec } from '../pty/pty.js';
+import type { EventLog } from '../store/eventLog.js';
+import type { ForegroundState, LiveItem, SignalResult } from './api.js';
+import type { SupervisorContext } from './context.js';
+import { childIdentity } from './isolation.js';
+import { OutputPipeline } from './outputPipeline.js';
+
+/** Milliseconds for which written output may be in the kernel only (`log.sync: interval`). */
+const SYNC_INTERVAL_MS = 100;
+
+/** A child that is ready to be forked: everything that can be checked has been. */
+export interface Launch {
+  readonly nonce: string;
+  readonly spec: PtySpec;
+}
+
+/**
+ * Checks and prepares, as the owner, without any effect.
+ * @throws COMMAND_NOT_FOUND, CWD_INVALID, FIELD_INVALID
+ */
+export async function prepareLaunch(
+  context: SupervisorContext,
+  record: TerminalRecord,
+  request: Readonly<Record<string, string>>,
+  cwdUnder: readonly string[] | undefined,
+): Promise<Launch> {
+  const { owner, agent, session, id, command, size } = record;
+  const { account, runAs } = await childIdentity(context.isolation, owner);
+  const nonce = randomBytes(16).toString('hex');
+  const env = childEnvironment({ account, agent, session, terminal: id, instance: nonce, request });
+  const cwd = await resolveCwd(record.cwd, { cwdUnder, runAs });
+  const argv = await resolveCommand(command, { path: env.PATH, cwd, runAs });
+  return { nonce, spec: { command: argv, env, cwd, size, ...(runAs && { runAs }) } };
+}
+
+export interface InstanceHooks {
+  /** Written output, and resizes in their place between it. */
+  readonly publish: (item: LiveItem) => void;
+  readonly unwritable: (failure: { readonly error: unknown } | undefined) => void;
+}
+
+export class Instance {
+  readonly marks: TreeMarks;
+  /** Resolves once all output and the exit are durably in the log; undefined when that was given up. */
+  readonly exit: Promise<ExitEvent | undefined>;
+  readonly #pty: Pty;
+  readonly #log: EventLog;
+  readonly #pipeline: OutputPipeline;
+  readonly #context: SupervisorContext;
+  #size: TerminalSize;
+  #syncTimer: NodeJS.Timeout | undefined;
+  #exited = false;
+
+  /** Forks. Owns `log` from here on. @throws QUOTA_TERMINALS when the host has no process or PTY left */
+  constructor(
+    context: SupervisorContext,
+    launch: Launch,
+    ordinal: number,
+    log: EventLog,
+    hooks: InstanceHooks,
+  ) {
+    this.#context = context;
+    this.#log = log;
+    this.#size = launch.spec.size;
+    this.#pipeline = new OutputPipeline({
+      log,
+      instance: ordinal,
+      size: launch.spec.size,
+      durable: () => this.#durable(),
+      publish: hooks.publish,
+      pause: (paused) => (paused ? this.#pty.pauseOutput() : this.#pty.resumeOutput()),
+      unwritable: hooks.unwritable,
+      nowMicros: () => context.now() * 1000,
+    });
+    this.#pty = openPty(launch.spec, (chunk) => this.#pipeline.push(chunk));
+    const { pid, startTime, ttyDevice } = this.#pty;
+    this.marks = { pid, startTime, sessionId: pid, ttyDevice, nonce: launch.nonce };
+    this.exit = this.#pty.exit.then((exit) => this.#record(exit));
+  }
+
+  get firstSeq(): number {
+    return this.#log.firstSeq;
+  }
+
+  get nextSeq(): number {
+    return this.#log.nextSeq;
+  }
+
+  /** Seq up to which output had been read by now. */
+  get lastSeq(): number {
+    return this.#pipeline.lastSeq;
+  }
+
+  /** @throws as `mayWrite` gives, INPUT_QUEUE_FULL, TERMINAL_EXITED */
+  send(
+    data: Uint8Array,
+    mayWrite: () => GranttyError | undefined,
+    onTaken: (bytes: number) => void,
+  ): Promise<void> {
+    return this.#pty.send(data, mayWrite, onTaken);
+  }
+
+  /** Rejects queued input whose authority is gone. */
+  dropRefused(): void {
+    this.#pty.dropRefused();
+  }
+
+  /** True when the size changed. */
+  resize(size: TerminalSize): boolean {
+    this.#checkRuns();
+    if (size.cols === this.#size.cols && size.rows === this.#size.rows) return false;
+    this.#pty.resize(size);
+    this.#size = size;
+    this.#pipeline.resized(size);
+    return true;
+  }
+
+  async signal(name: SignalName, check: () => void): Promise<SignalResult> {
+    this.#checkRuns();
+    const processGroup = await signalForeground(this.marks, name, check);
+    if (processGroup === undefined) throw terminalExited();
+    return { processGroup };
+  }
+
+  foreground(): Promise<ForegroundState> {
+    return foregroundState(this.marks);
+  }
+
+  /** Hangs up the terminal and closes the log; after `exit`, or to give it up. */
+  async close(): Promise<void> {
+    clearTimeout(this.#syncTimer);
+    this.#pipeline.stop();
+    this.#pty.close();
+    await this.#log.close();
+  }
+
+  async #record(exit: PtyExit): Promise<ExitEvent | undefined> {
+    this.#exited = true;
+    const survivors = (await findTree(this.marks)).length;
+    const status: ExitStatus = {
+      exitCode: exit.exitCode,
+      ...(exit.signal !== undefined && { signal: exit.signal }),
+      ...(survivors > 0 && { survivors }),
+    };
+    return this.#pipeline.finish(status);
+  }
+
+  async #durable(): Promise<void> {
+    const { logSync, log } = this.#context;
+    if (logSync === 'batch') return this.#log.sync();
+    if (logSync === 'off') return;
+    this.#syncTimer ??= setTimeout(() => {
+      this.#syncTimer = undefined;
+      this.#log.sync().catch((error: unknown) => log.error({ err: error }, 'log not synced'));
+    }, SYNC_INTERVAL_MS);
+  }
+
+  #checkRuns(): void {
+    if (this.#exited) throw terminalExited();
+  }
+}
+
+export function terminalExited(): GranttyError {
+  return new GranttyError('TERMINAL_EXITED', 'the process of this terminal has exited');
+}

@@ -1,0 +1,211 @@
+/** From PTY reads to the log to whoever watches: batches, writes, then publishes, in that order. */
+import type {
+  ExitEvent,
+  ExitStatus,
+  OutputEvent,
+  TerminalEvent,
+  TerminalSize,
+} from '../core/event.js';
+import { MAX_EVENT_DATA_BYTES, MAX_UNLOGGED_BYTES } from '../core/limits.js';
+import type { LiveItem } from './api.js';
+import { untilWritten } from './untilWritten.js';
+
+/** Milliseconds: a batch this soon after the last one belongs to a flood, and waits this long to fill. */
+const FLOOD_MS = 2;
+
+/** What the pipeline needs of a log; `EventLog` is one. */
+export interface OutputLog {
+  readonly nextSeq: number;
+  append(events: readonly TerminalEvent[]): Promise<void>;
+  sync(): Promise<void>;
+}
+
+export interface PipelineOptions {
+  readonly log: OutputLog;
+  /** Ordinal of the instance whose output this is. */
+  readonly instance: number;
+  /** Size at the start; stated with the first output. */
+  readonly size: TerminalSize;
+  /** Called for each written batch, before anybody sees it, when the log is to be durable first. */
+  readonly durable: () => Promise<void>;
+  readonly publish: (item: LiveItem) => void;
+  /** Too much waits for the log, or no longer. */
+  readonly pause: (paused: boolean) => void;
+  /** The log could not be written; undefined when it can again. */
+  readonly unwritable: (failure: { readonly error: unknown } | undefined) => void;
+  readonly nowMicros: () => number;
+}
+
+type Pending =
+  | { readonly kind: 'data'; readonly data: Buffer }
+  | { readonly kind: 'resized'; readonly size: TerminalSize };
+
+/**
+ * One write is in flight at a time and what arrives meanwhile is the next batch; in a flood a batch
+ * also waits up to 2 ms to fill 64 KiB, while a lone keystroke's echo is written at once. What
+ * cannot be written stays here and is tried again, and above 4 MiB the PTY is paused: nothing is
+ * dropped, and nothing is published that was not written.
+ */
+export class OutputPipeline {
+  readonly #options: PipelineOptions;
+  #pending: Pending[] = [];
+  #pendingBytes = 0;
+  #paused = false;
+  /** Stated with the next output event. */
+  #sizeToState: TerminalSize | undefined;
+  #lastBatchAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #writing = false;
+  #idle: (() => void) | undefined;
+  /** Seq of the last event that was formed, written yet or not. */
+  #lastAssigned: number;
+  readonly #stop = new AbortController();
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#sizeToState = options.size;
+    this.#lastAssigned = options.log.nextSeq - 1;
+  }
+
+  /** Seq of the last event whose bytes were read by now; what is read later has a higher one. */
+  get lastSeq(): number {
+    return this.#pending.length > 0 ? this.#lastAssigned + 1 : this.#lastAssigned;
+  }
+
+  /** Copies `chunk`. */
+  push(chunk: Uint8Array): void {
+    this.#pending.push({ kind: 'data', data: Buffer.from(chunk) });
+    this.#pendingBytes += chunk.length;
+    if (!this.#paused && this.#pendingBytes >= MAX_UNLOGGED_BYTES) this.#setPaused(true);
+    this.#schedule();
+  }
+
+  /** Output pushed from now on was printed at this size. */
+  resized(size: TerminalSize): void {
+    this.#pending.push({ kind: 'resized', size });
+    this.#schedule();
+  }
+
+  /**
+   * Writes what is pending, then the exit, durably. The exit itself is not published: its caller
+   * does, when the record says so too. Undefined when the pipeline was stopped first.
+   */
+  async finish(exit: ExitStatus): Promise<ExitEvent | undefined> {
+    await this.#drained();
+    const { log, instance, nowMicros } = this.#options;
+    const event: ExitEvent = {
+      type: 'process.exit',
+      seq: log.nextSeq,
+      timeMicros: nowMicros(),
+      ...exit,
+      ...(instance > 1 && { instance }),
+    };
+    await this.#untilWritten(() => log.append([event]));
+    return (await this.#untilWritten(() => log.sync())) ? event : undefined;
+  }
+
+  async #drained(): Promise<void> {
+    if (this.#timer) this.#flushNow();
+    if (this.#stop.signal.aborted || (!this.#writing && this.#pending.length === 0)) return;
+    await new Promise<void>((resolve) => {
+      this.#idle = resolve;
+    });
+  }
+
+  /** Gives up what could not be written. */
+  stop(): void {
+    this.#stop.abort();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#idle?.();
+  }
+
+  #schedule(): void {
+    if (this.#writing || this.#stop.signal.aborted) return;
+    const flood = performance.now() - this.#lastBatchAt < FLOOD_MS;
+    if (!flood || this.#pendingBytes >= MAX_EVENT_DATA_BYTES) this.#flushNow();
+    else this.#timer ??= setTimeout(() => this.#flushNow(), FLOOD_MS);
+  }
+
+  #flushNow(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    void this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    this.#writing = true;
+    const taken = this.#pending;
+    const takenBytes = this.#pendingBytes;
+    this.#pending = [];
+    const { log, durable, publish } = this.#options;
+    const { items, events } = this.#batch(taken);
+    if (events.length > 0) {
+      this.#lastAssigned = log.nextSeq - 1 + events.length;
+      await this.#untilWritten(() => log.append(events));
+      await this.#untilWritten(durable);
+    }
+    if (this.#stop.signal.aborted) return;
+    for (const item of items) publish(item);
+    this.#pendingBytes -= takenBytes;
+    this.#lastBatchAt = performance.now();
+    this.#writing = false;
+    if (this.#paused && this.#pendingBytes < MAX_UNLOGGED_BYTES / 2) this.#setPaused(false);
+    if (this.#pending.length > 0) this.#schedule();
+    else this.#idle?.();
+  }
+
+  #untilWritten(step: () => Promise<void>): Promise<boolean> {
+    return untilWritten(step, this.#stop.signal, this.#options.unwritable);
+  }
+
+  /** Cuts what is pending into events of at most 64 KiB, and at each resize. */
+  #batch(pending: readonly Pending[]): { items: LiveItem[]; events: OutputEvent[] } {
+    const { log, instance, nowMicros } = this.#options;
+    const timeMicros = nowMicros();
+    const items: LiveItem[] = [];
+    const events: OutputEvent[] = [];
+    let run: OutputEvent[] = [];
+    let chunks: Buffer[] = [];
+    let bytes = 0;
+    const closeEvent = () => {
+      if (bytes === 0) return;
+      const event: OutputEvent = {
+        type: 'pty.output',
+        seq: log.nextSeq + events.length,
+        timeMicros,
+        data: chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, bytes),
+        ...(this.#sizeToState && { size: this.#sizeToState }),
+        ...(instance > 1 && { instance }),
+      };
+      this.#sizeToState = undefined;
+      events.push(event);
+      run.push(event);
+      chunks = [];
+      bytes = 0;
+    };
+    const closeRun = () => {
+      closeEvent();
+      if (run.length > 0) items.push({ kind: 'events', events: run });
+      run = [];
+    };
+    for (const entry of pending) {
+      if (entry.kind === 'resized') {
+        closeRun();
+        this.#sizeToState = entry.size;
+        items.push({ kind: 'resized', size: entry.size });
+      } else {
+        if (bytes + entry.data.length > MAX_EVENT_DATA_BYTES) closeEvent();
+        chunks.push(entry.data);
+        bytes += entry.data.length;
+      }
+    }
+    closeRun();
+    return { items, events };
+  }
+
+  #setPaused(paused: boolean): void {
+    this.#paused = paused;
+    this.#options.pause(paused);
+  }
+}
