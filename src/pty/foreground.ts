@@ -1,0 +1,95 @@
+/** The foreground process group of a terminal: who it is, a signal to it, whether it waits for input. */
+import { errorCode } from '../core/errors.js';
+import { type SignalName, signalNumbers } from '../core/signals.js';
+import { waitForInput } from './inputWait.js';
+import { type ProcessInfo, readProcess, scanProcesses } from './processTable.js';
+import type { TreeMarks } from './processTree.js';
+
+/** What tells a terminal from every other. */
+export type TerminalMarks = Pick<TreeMarks, 'pid' | 'startTime' | 'sessionId' | 'ttyDevice'>;
+
+export interface Foreground {
+  readonly processGroup?: number;
+  readonly shellInForeground: boolean;
+  readonly waitingForInput: 'yes' | 'no' | 'unknown';
+}
+
+/**
+ * The group that the kernel names as the terminal's foreground now, verified: the terminal is this
+ * session's, and the group has a process that belongs to the session and the terminal. A process
+ * group lies within one session, so then all of it does. Undefined when that cannot be shown.
+ */
+export async function foregroundGroup(marks: TerminalMarks): Promise<number | undefined> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const group = namedGroup(marks);
+    if (group === undefined) return undefined;
+    if (isMember(readProcess(group), marks, group)) return group;
+    // The group's leader has ended, as in `true | cat`: any other member will do.
+    const { processes } = await scanProcesses();
+    const member = processes.find((process) => isMember(process, marks, group));
+    const stillThere = member !== undefined && isMember(readProcess(member.pid), marks, group);
+    if (stillThere && namedGroup(marks) === group) return group;
+  }
+  return undefined;
+}
+
+/**
+ * Signals the foreground group and answers which it was; undefined when there was none. `check` is
+ * called right before and stops it by throwing.
+ */
+export async function signalForeground(
+  marks: TerminalMarks,
+  signal: SignalName,
+  check: () => void = () => {},
+): Promise<number | undefined> {
+  const group = await foregroundGroup(marks);
+  check();
+  if (group === undefined) return undefined;
+  try {
+    process.kill(-group, signalNumbers[signal]);
+    return group;
+  } catch (error) {
+    if (errorCode(error) === 'ESRCH') return undefined;
+    throw error;
+  }
+}
+
+/** The exact probe; `unknown` wherever /proc does not let it be sure. */
+export async function foregroundState(marks: TerminalMarks): Promise<Foreground> {
+  const group = namedGroup(marks);
+  if (group === undefined) return { shellInForeground: false, waitingForInput: 'unknown' };
+  const { processes } = await scanProcesses();
+  const members = processes.filter((process) => isMember(process, marks, group));
+  const state = {
+    processGroup: group,
+    shellInForeground: members.some(({ pid }) => pid === marks.pid),
+  };
+  if (members.length === 0) return { ...state, waitingForInput: 'unknown' };
+  const waitingForInput = await waitForInput(members, marks.ttyDevice);
+  // What was seen of a group that is in the background by now says nothing.
+  return namedGroup(marks) === group
+    ? { ...state, waitingForInput }
+    : { ...state, waitingForInput: 'unknown' };
+}
+
+/** A group that comes to the fore while the last one is verified is looked at again. */
+const MAX_ATTEMPTS = 3;
+
+/** What the kernel says through the top-level process, whose terminal it must be. */
+function namedGroup({ pid, startTime, ttyDevice }: TerminalMarks): number | undefined {
+  const top = readProcess(pid);
+  if (top?.startTime !== startTime || top.ttyDevice !== ttyDevice) return undefined;
+  return top.foregroundGroup > 0 ? top.foregroundGroup : undefined;
+}
+
+function isMember(
+  process: ProcessInfo | undefined,
+  { sessionId, ttyDevice }: TerminalMarks,
+  group: number,
+): boolean {
+  return (
+    process?.processGroup === group &&
+    process.session === sessionId &&
+    process.ttyDevice === ttyDevice
+  );
+}

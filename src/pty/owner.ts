@@ -1,0 +1,74 @@
+/** Accounts of the host: login shell, home and groups of a uid, from /etc/passwd and /etc/group. */
+import { readFile } from 'node:fs/promises';
+import { errorCode } from '../core/errors.js';
+
+export const FALLBACK_SHELL = '/bin/sh';
+const FALLBACK_HOME = '/';
+
+/**
+ * What passwd(5) says of a uid. Accounts that only a directory service knows are not in it: a child
+ * process would have to ask, and none may be started beside PTYs.
+ */
+export interface Account {
+  readonly uid: number;
+  /** Absent when the uid has no entry. */
+  readonly gid?: number;
+  readonly name: string;
+  readonly home: string;
+  readonly shell: string;
+}
+
+/** The account of a uid; a uid without entry is its own name, with / and /bin/sh. */
+export async function accountByUid(uid: number, passwdPath = '/etc/passwd'): Promise<Account> {
+  for (const account of await accounts(passwdPath)) if (account.uid === uid) return account;
+  return { uid, name: String(uid), home: FALLBACK_HOME, shell: FALLBACK_SHELL };
+}
+
+/** Undefined when no account has this name. */
+export async function accountByName(
+  name: string,
+  passwdPath = '/etc/passwd',
+): Promise<Account | undefined> {
+  return (await accounts(passwdPath)).find((account) => account.name === name);
+}
+
+/** The groups that the account is a member of beside its own (group(5)). */
+export async function supplementaryGroups(
+  name: string,
+  groupPath = '/etc/group',
+): Promise<ReadonlySet<number>> {
+  const groups = new Set<number>();
+  for (const [, , gid, members] of await entries(groupPath)) {
+    if (isId(gid) && members?.split(',').includes(name)) groups.add(Number(gid));
+  }
+  return groups;
+}
+
+async function accounts(path: string): Promise<Account[]> {
+  const found: Account[] = [];
+  for (const [name, , uid, gid, , home, shell] of await entries(path)) {
+    if (!name || !isId(uid) || !isId(gid)) continue;
+    found.push({
+      uid: Number(uid),
+      gid: Number(gid),
+      name,
+      home: home?.startsWith('/') ? home : FALLBACK_HOME,
+      shell: shell?.startsWith('/') ? shell : FALLBACK_SHELL,
+    });
+  }
+  return found;
+}
+
+async function entries(path: string): Promise<string[][]> {
+  try {
+    const text = await readFile(path, 'utf8');
+    return text.split('\n').map((line) => line.split(':'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function isId(text: string | undefined): text is string {
+  return text !== undefined && /^\d{1,10}$/.test(text);
+}

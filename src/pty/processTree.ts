@@ -1,0 +1,156 @@
+/** The processes that belong to one terminal instance, and signals to exactly them. */
+import { setTimeout } from 'node:timers/promises';
+import { errorCode } from '../core/errors.js';
+import { type SignalName, signalNumbers } from '../core/signals.js';
+import { ignoresSignal, type ProcessInfo, readProcess, scanProcesses } from './processTable.js';
+
+export type { ProcessInfo } from './processTable.js';
+
+/** By what the processes of an instance are recognised. */
+export interface TreeMarks {
+  readonly pid: number;
+  /** Of `pid`; 0 when it had ended before it could be read. */
+  readonly startTime: number;
+  readonly sessionId: number;
+  /** 0 once the master is closed: the kernel gives the number to the next terminal. */
+  readonly ttyDevice: number;
+  /** CTX_INSTANCE. */
+  readonly nonce: string;
+}
+
+/**
+ * The live processes of the instance: the top-level process, what shares its session, its
+ * controlling terminal or its CTX_INSTANCE, and all descendants of these. One that left all four
+ * behind (a cleared environment, a session of its own, a parent that ended) is not found.
+ */
+export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
+  const table = await scanProcesses();
+  const inTree = new Set<number>();
+  const leader = table.processes.find(({ pid }) => pid === marks.sessionId);
+  // A number that another process leads now names another session.
+  const sameSession = leader === undefined || leader.startTime === marks.startTime;
+  const unsettled: ProcessInfo[] = [];
+  for (const process of table.processes) {
+    if (process.startTime < marks.startTime) continue;
+    if (
+      (process.pid === marks.pid && process.startTime === marks.startTime) ||
+      (sameSession && process.session === marks.sessionId) ||
+      (marks.ttyDevice !== 0 && process.ttyDevice === marks.ttyDevice)
+    ) {
+      inTree.add(process.pid);
+    } else {
+      unsettled.push(process);
+    }
+  }
+  await Promise.all(
+    unsettled.map(async ({ pid }) => {
+      if ((await table.instanceOf(pid)) === marks.nonce) inTree.add(pid);
+    }),
+  );
+  addDescendants(inTree, unsettled);
+  inTree.delete(process.pid);
+  return table.processes.filter(({ pid }) => inTree.has(pid));
+}
+
+/**
+ * Signals each process that still is the one it was, and answers which those are: also those that
+ * refuse because they run as somebody else. Between the check and the signal lie microseconds, in
+ * which the kernel would have to hand out its whole range of pids to mistake one.
+ */
+export function signalProcesses(
+  processes: readonly ProcessInfo[],
+  signal: SignalName,
+): ProcessInfo[] {
+  return processes.filter(({ pid, startTime }) => {
+    if (readProcess(pid)?.startTime !== startTime) return false;
+    try {
+      process.kill(pid, signalNumbers[signal]);
+      return true;
+    } catch (error) {
+      return errorCode(error) === 'EPERM';
+    }
+  });
+}
+
+function addDescendants(inTree: Set<number>, others: readonly ProcessInfo[]): void {
+  const children = new Map<number, number[]>();
+  for (const { pid, parent } of others) {
+    const siblings = children.get(parent);
+    if (siblings) siblings.push(pid);
+    else children.set(parent, [pid]);
+  }
+  const reached = [...inTree];
+  for (let parent = reached.pop(); parent !== undefined; parent = reached.pop()) {
+    for (const child of children.get(parent) ?? []) {
+      if (inTree.has(child)) continue;
+      inTree.add(child);
+      reached.push(child);
+    }
+  }
+}
+
+export interface EndOptions {
+  /**
+   * In this order. Each process gets the first at once. It gets the next when it ignores what it got
+   * before, and the others when half of the grace is over: one that ends in good order on SIGTERM is
+   * not cut short by the SIGHUP that an interactive shell needs.
+   */
+  readonly signals: readonly SignalName[];
+  /** Milliseconds to wait until nothing of the tree lives. */
+  readonly graceMs: number;
+}
+
+/** Milliseconds between two looks at the tree: short at first, since most trees end at once. */
+const FIRST_LOOK_MS = 5;
+const LONGEST_LOOK_MS = 100;
+
+/**
+ * Signals the tree, what it forks meanwhile included, and waits until two scans in a row found
+ * nothing of it, or the grace is over. Answers what still lived then. Two, because a scan goes by
+ * pid: a child may get a pid that was passed and its parent end before its own is reached.
+ */
+export async function endTree(
+  marks: TreeMarks,
+  { signals, graceMs }: EndOptions,
+): Promise<ProcessInfo[]> {
+  const begin = performance.now();
+  const sent = new Map<string, number>();
+  let quietScans = 0;
+  let wait = FIRST_LOOK_MS;
+  for (let isFirst = true; ; isFirst = false) {
+    const found = await findTree(marks);
+    if (found.length === 0) {
+      quietScans += 1;
+      if (quietScans === 2) return [];
+      continue;
+    }
+    quietScans = 0;
+    const elapsed = performance.now() - begin;
+    for (const process of found) sendDue(process, signals, sent, elapsed >= graceMs / 2);
+    const left = graceMs - elapsed;
+    if (left <= 0 && !isFirst) return found;
+    await setTimeout(Math.max(0, Math.min(wait, left)));
+    wait = Math.min(wait * 2, LONGEST_LOOK_MS);
+  }
+}
+
+/** A key of `sent` is one process, its value how many of the signals it has got. */
+function sendDue(
+  process: ProcessInfo,
+  signals: readonly SignalName[],
+  sent: Map<string, number>,
+  all: boolean,
+): void {
+  const key = `${process.pid}:${process.startTime}`;
+  const before = sent.get(key) ?? 0;
+  let count = before;
+  for (const signal of signals.slice(before)) {
+    const last = signals[count - 1];
+    if (last !== undefined && !all && !ignoresSignal(process.pid, signalNumbers[last])) break;
+    signalProcesses([process], signal);
+    count += 1;
+  }
+  // A stopped process takes no signal but SIGKILL until it goes on.
+  if (count > before && process.state === 'T') signalProcesses([process], 'SIGCONT');
+  sent.set(key, count);
+}
