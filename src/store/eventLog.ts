@@ -1,0 +1,237 @@
+/** The one writer of a terminal's log: repairs it when it opens it, then appends. */
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ExitEvent, TerminalEvent } from '../core/event.js';
+import { encodeEvents } from './eventCodec.js';
+import { openOrCreate } from './files.js';
+import { LogIndex } from './logIndex.js';
+import { type OpenedLog, openForWriting, type SealedPart, type SetAside } from './logOpening.js';
+import { removePart, sealPart, unsealPart } from './logParts.js';
+import type { LogState } from './logRepair.js';
+import { EVENTS_FILE, INDEX_FILE } from './paths.js';
+import type { StoreLog } from './storeLog.js';
+
+export interface EventLogOptions {
+  readonly log?: StoreLog;
+  /** Bytes of events.jsonl above which it is sealed and a new one is begun; absent: never. */
+  readonly maxBytes?: number;
+  /**
+   * Bytes of the whole log above which sealed parts are removed, the oldest first; absent: never.
+   * The newest sealed part stays in any case.
+   */
+  readonly retainBytes?: number;
+}
+
+/**
+ * Whoever opens it makes sure (by the supervisor's lock) that nobody else writes. What `append`
+ * has resolved for is with the kernel: it outlives this process, and after `sync` a power cut.
+ */
+export class EventLog implements AsyncDisposable {
+  readonly #dir: string;
+  readonly #options: EventLogOptions;
+  #handle: FileHandle;
+  #index: LogIndex;
+  /** Oldest first. */
+  readonly #sealed: SealedPart[];
+  /** Bytes of events.jsonl that are whole, sound lines: where the next one goes. */
+  #end: number;
+  /** Seq of the first event of events.jsonl. */
+  #firstSeq: number | undefined;
+  #state: LogState;
+  #appending: Promise<void> | undefined;
+  /** Syncs and seals run one after the other: this is the end of the last one. */
+  #turn: Promise<void> = Promise.resolve();
+  #syncedEnd: number | undefined;
+  /** Bytes of a failed append may stand behind `#end`. */
+  #soiled = false;
+  #closed = false;
+
+  /** What was torn when the log was opened, and now lies beside it. */
+  readonly repaired: SetAside | undefined;
+
+  private constructor(dir: string, options: EventLogOptions, found: OpenedLog) {
+    this.#dir = dir;
+    this.#options = options;
+    this.#handle = found.handle;
+    this.#index = found.index;
+    this.#sealed = found.sealed;
+    this.#end = found.end;
+    this.#firstSeq = found.firstSeq;
+    this.#state = found.state;
+    this.repaired = found.repaired;
+  }
+
+  /** Makes the log where there is none. A tail that is not sound is moved aside, never deleted. */
+  static async open(dir: string, options: EventLogOptions = {}): Promise<EventLog> {
+    const found = await openForWriting(dir);
+    const { repaired, state } = found;
+    if (repaired) options.log?.warn({ ...repaired, nextSeq: state.nextSeq }, 'torn log repaired');
+    return new EventLog(dir, options, found);
+  }
+
+  /** Seq of the oldest event that is kept; `nextSeq` when there is none. */
+  get firstSeq(): number {
+    return this.#sealed[0]?.firstSeq ?? this.#firstSeq ?? this.#state.nextSeq;
+  }
+
+  get nextSeq(): number {
+    return this.#state.nextSeq;
+  }
+
+  /** Time of the last event; 0 when there is none. */
+  get lastTimeMicros(): number {
+    return this.#state.lastTimeMicros;
+  }
+
+  /** The exit that the log ends with; undefined when it ends with anything else. */
+  get lastExit(): ExitEvent | undefined {
+    return this.#state.lastExit;
+  }
+
+  /** Bytes of all parts. */
+  get size(): number {
+    return this.#sealed.reduce((sum, part) => sum + part.bytes, this.#end);
+  }
+
+  /**
+   * Writes events whose seqs go on from `nextSeq`; one call at a time. When it rejects (no space
+   * left, say) the log is as it was before, and the same events may be given again.
+   */
+  async append(events: readonly TerminalEvent[]): Promise<void> {
+    if (this.#closed) throw new Error('the log is closed');
+    if (this.#appending) throw new Error('an append to this log is in flight');
+    requireContinuous(events, this.#state.nextSeq);
+    this.#appending = this.#appendNow(events);
+    try {
+      await this.#appending;
+    } finally {
+      this.#appending = undefined;
+    }
+  }
+
+  /** What was appended before the call outlives a power cut when it resolves. */
+  sync(): Promise<void> {
+    return this.#inTurn(() => this.#syncNow());
+  }
+
+  /** Syncs and closes, once an append in flight is over. Later calls do nothing. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#appending?.catch(() => undefined);
+    try {
+      await this.sync();
+    } finally {
+      await this.#index.close();
+      await this.#handle.close();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #appendNow(events: readonly TerminalEvent[]): Promise<void> {
+    const last = events.at(-1);
+    if (!last) return;
+    const bytes = encodeEvents(events);
+    const { maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#firstSeq !== undefined && this.#end + bytes.length > maxBytes) {
+      const firstSeq = this.#firstSeq;
+      await this.#inTurn(() => this.#seal(firstSeq));
+    }
+    await this.#write(bytes);
+    this.#index.note(this.#state.nextSeq, this.#end);
+    this.#end += bytes.length;
+    this.#firstSeq ??= this.#state.nextSeq;
+    this.#state = {
+      nextSeq: last.seq + 1,
+      lastTimeMicros: last.timeMicros,
+      lastExit: last.type === 'process.exit' ? last : undefined,
+    };
+  }
+
+  /** Writes all of `bytes` behind the last good line, or leaves no trace of them. */
+  async #write(bytes: Buffer): Promise<void> {
+    await this.#clean();
+    this.#soiled = true;
+    try {
+      let done = 0;
+      while (done < bytes.length) {
+        const left = bytes.length - done;
+        const { bytesWritten } = await this.#handle.write(bytes, done, left, this.#end + done);
+        if (bytesWritten === 0) throw new Error('the log took no byte');
+        done += bytesWritten;
+      }
+      this.#soiled = false;
+    } catch (error) {
+      await this.#clean().catch((cause: unknown) => {
+        this.#options.log?.warn({ err: cause }, 'half an append is in a log until the next one');
+      });
+      throw error;
+    }
+  }
+
+  async #clean(): Promise<void> {
+    if (!this.#soiled) return;
+    await this.#handle.truncate(this.#end);
+    this.#soiled = false;
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  async #syncNow(): Promise<void> {
+    const durable = { seq: this.#state.nextSeq, offset: this.#end };
+    if (durable.offset !== this.#syncedEnd) {
+      await this.#handle.datasync();
+      this.#syncedEnd = durable.offset;
+    }
+    await this.#index.flush(durable).catch((error: unknown) => {
+      this.#options.log?.warn({ err: error }, 'the index of a log could not be written');
+    });
+  }
+
+  /** Makes a sealed part of events.jsonl, durably, and begins a new one. */
+  async #seal(firstSeq: number): Promise<void> {
+    await this.#syncNow();
+    await sealPart(this.#dir, firstSeq);
+    let next: FileHandle;
+    try {
+      next = await openOrCreate(join(this.#dir, EVENTS_FILE));
+    } catch (error) {
+      await unsealPart(this.#dir, firstSeq);
+      throw error;
+    }
+    await this.#index.close();
+    await this.#handle.close();
+    this.#sealed.push({ firstSeq, bytes: this.#end });
+    this.#handle = next;
+    this.#index = await LogIndex.open(join(this.#dir, INDEX_FILE), undefined);
+    this.#end = 0;
+    this.#syncedEnd = undefined;
+    this.#firstSeq = undefined;
+    await this.#removeOldest();
+  }
+
+  async #removeOldest(): Promise<void> {
+    const { retainBytes = Number.POSITIVE_INFINITY } = this.#options;
+    while (this.size > retainBytes) {
+      const [oldest, newer] = this.#sealed;
+      if (!oldest || !newer) return;
+      await removePart(this.#dir, oldest.firstSeq);
+      this.#sealed.shift();
+    }
+  }
+}
+
+function requireContinuous(events: readonly TerminalEvent[], nextSeq: number): void {
+  for (const [i, event] of events.entries()) {
+    if (event.seq !== nextSeq + i) {
+      throw new Error(`event ${event.seq} given where ${nextSeq + i} is next`);
+    }
+  }
+}

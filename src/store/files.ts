@@ -1,0 +1,185 @@
+/** Private files and directories: made 0600 and 0700, replaced whole, never followed through a link. */
+import { randomBytes } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { errorCode } from '../core/errors.js';
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
+
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+/** Permission bits that let somebody else change what is in a directory. */
+const WRITABLE_BY_OTHERS = 0o022;
+
+/** The start of a temporary file's name. No resource file and no `Name` begins with a dot. */
+const TEMPORARY_PREFIX = '.tmp-';
+
+export function isTemporary(fileName: string): boolean {
+  return fileName.startsWith(TEMPORARY_PREFIX);
+}
+
+/**
+ * Opens an existing file of ours. A symbolic link, a directory, a device, a FIFO (without waiting
+ * for its other end: O_NONBLOCK, open(2)) or a file with a second name is refused.
+ */
+export async function openRegular(
+  path: string,
+  access: 'read' | 'write',
+  maxNames = 1,
+): Promise<FileHandle> {
+  const flags = access === 'read' ? O_RDONLY : O_RDWR;
+  const handle = await open(path, flags | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const found = await handle.stat();
+    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+    // 0: removed or replaced since it was opened. The descriptor still reads what was there.
+    if (found.nlink > maxNames) {
+      throw new Error(`${path} has ${found.nlink} names (hard links)`);
+    }
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Opens a file of ours for writing, or makes it, durably. */
+export async function openOrCreate(path: string): Promise<FileHandle> {
+  try {
+    return await openRegular(path, 'write');
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+  }
+  try {
+    const handle = await createPrivate(path);
+    await syncDirectory(dirname(path));
+    return handle;
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    return openRegular(path, 'write');
+  }
+}
+
+/** Makes a file that must not exist yet. It belongs to the owner of its directory. */
+export async function createPrivate(path: string): Promise<FileHandle> {
+  const handle = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+  try {
+    await handOver(handle, dirname(path));
+    return handle;
+  } catch (error) {
+    await handle.close();
+    await unlink(path);
+    throw error;
+  }
+}
+
+/** Reads a whole file of ours; one that is larger than `maxBytes` is refused. */
+export async function readRegular(path: string, maxBytes: number, maxNames = 1): Promise<Buffer> {
+  await using handle = await openRegular(path, 'read', maxNames);
+  const { size } = await handle.stat();
+  if (size > maxBytes) throw new Error(`${path} holds ${size} bytes, more than ${maxBytes}`);
+  return handle.readFile();
+}
+
+export interface WriteOptions {
+  /** Whether the content and the name survive a power cut once the promise resolves. Default true. */
+  readonly sync?: boolean;
+}
+
+/**
+ * Replaces a file, or makes it: readers see the old content or the new, whole. On failure the old
+ * one stands and no temporary file is left.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  options: WriteOptions = {},
+): Promise<void> {
+  const { sync = true } = options;
+  const temporary = join(
+    dirname(path),
+    `${TEMPORARY_PREFIX}${basename(path)}-${randomBytes(6).toString('hex')}`,
+  );
+  const handle = await createPrivate(temporary);
+  try {
+    try {
+      await handle.writeFile(data);
+      if (sync) await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  if (sync) await syncDirectory(dirname(path));
+}
+
+/** Makes names in a directory durable: made, renamed and removed ones (fsync(2), Notes). */
+export async function syncDirectory(path: string): Promise<void> {
+  await using handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  await handle.sync();
+}
+
+/**
+ * Makes a directory, 0700, with its parents where they are missing. One that is there already
+ * keeps its mode but must be safe: no link, ours, and not writable by others.
+ */
+export async function ensurePrivateDir(path: string): Promise<void> {
+  if (await createPrivateDir(path)) return;
+  await requireSafeDirectory(path);
+}
+
+/** Makes a directory, 0700, with its parents. False when something of that name is there already. */
+export async function createPrivateDir(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, DIRECTORY_MODE);
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
+    await ensurePrivateDir(dirname(path));
+    return createPrivateDir(path);
+  }
+  await using handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  await handOver(handle, dirname(path));
+  await syncDirectory(dirname(path));
+  return true;
+}
+
+/** A directory itself, not a link to one. */
+export async function requireDirectory(path: string): Promise<Stats> {
+  const found = await lstat(path);
+  if (!found.isDirectory()) throw new Error(`${path} is not a directory`);
+  return found;
+}
+
+/**
+ * Nobody but root, ourselves and the owner of the directory above may be able to change what a
+ * directory holds.
+ */
+async function requireSafeDirectory(path: string): Promise<void> {
+  const { uid } = await requireUnsharedDirectory(path);
+  const owners = [0, process.geteuid?.(), (await stat(dirname(path))).uid];
+  if (owners.includes(uid)) return;
+  throw new Error(`${path} belongs to user ${uid}, who could replace what is in it`);
+}
+
+/** A directory in which only its owner may make, rename and remove. */
+export async function requireUnsharedDirectory(path: string): Promise<Stats> {
+  const found = await requireDirectory(path);
+  if ((found.mode & WRITABLE_BY_OTHERS) === 0) return found;
+  throw new Error(`${path} is writable by others; take that away (chmod go-w)`);
+}
+
+/**
+ * Root works for the owner of the directory it writes in: the service user that the server runs
+ * as must be able to read what the supervisor wrote.
+ */
+async function handOver(handle: FileHandle, directory: string): Promise<void> {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = await stat(directory);
+  if (uid !== 0) await handle.chown(uid, gid);
+}

@@ -1,0 +1,218 @@
+/** A terminal resource's directory: made, found, removed; its record, projections, environment. */
+import { randomBytes } from 'node:crypto';
+import { lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { errorCode, GranttyError } from '../core/errors.js';
+import { isName, type Name, type TerminalTuple } from '../core/names.js';
+import type { TerminalRecord } from '../core/terminal.js';
+import {
+  createPrivateDir,
+  ensurePrivateDir,
+  isTemporary,
+  readRegular,
+  requireDirectory,
+  syncDirectory,
+  type WriteOptions,
+  writeFileAtomic,
+} from './files.js';
+import {
+  ENVIRONMENT_FILE,
+  EVENTS_FILE,
+  META_FILE,
+  resourceDir,
+  resourceParts,
+  tupleOfDir,
+} from './paths.js';
+import { recordFromJson, recordToJson } from './recordJson.js';
+import type { StoreLog } from './storeLog.js';
+
+/** Bytes of meta.json or env.json that are read: the limits of argv, env and labels, escaped. */
+const MAX_METADATA_FILE_BYTES = 4 * 1024 * 1024;
+
+/** What a resource directory is renamed to while it is removed. No `Name` begins with a dot. */
+const REMOVED_PREFIX = '.removed-';
+
+/**
+ * Makes the directory of a new resource, and those above it that are missing.
+ * @throws TERMINAL_EXISTS when there is one, sound or not; Error when a directory above is a link,
+ * or somebody else could change what it holds
+ */
+export async function makeResourceDir(stateDir: string, tuple: TerminalTuple): Promise<string> {
+  let parent = stateDir;
+  for (const part of resourceParts(tuple).slice(0, -1)) {
+    parent = join(parent, part);
+    await ensurePrivateDir(parent);
+  }
+  const dir = resourceDir(stateDir, tuple);
+  if (await createPrivateDir(dir)) return dir;
+  if (!(await isHalfMade(dir))) {
+    throw new GranttyError('TERMINAL_EXISTS', `there is a terminal ${tuple.id} already`);
+  }
+  await removeResource(dir);
+  return makeResourceDir(stateDir, tuple);
+}
+
+/** Left by a creation that was cut short: the record comes before any process and any event. */
+async function isHalfMade(dir: string): Promise<boolean> {
+  await requireDirectory(dir);
+  const names = await readdir(dir);
+  if (names.includes(META_FILE)) return false;
+  return !names.includes(EVENTS_FILE) || (await lstat(join(dir, EVENTS_FILE))).size === 0;
+}
+
+/**
+ * Writes meta.json, which is the truth, then the text projections, which follow it without a sync
+ * of their own and are written anew at recovery.
+ */
+export async function writeRecord(
+  dir: string,
+  record: TerminalRecord,
+  options: WriteOptions = {},
+): Promise<void> {
+  await writeFileAtomic(join(dir, META_FILE), recordToJson(record), options);
+  await writeProjections(dir, record);
+}
+
+async function writeProjections(dir: string, record: TerminalRecord): Promise<void> {
+  const { state, owner, cwd } = record;
+  const projections = Object.entries({ state, status: state, owner, cwd });
+  await Promise.all(
+    projections.map(([file, text]) =>
+      writeFileAtomic(join(dir, file), `${text}\n`, { sync: false }),
+    ),
+  );
+}
+
+/**
+ * What a supervisor reads at its start: the record, after the text projections have been written
+ * anew from it and the temporary files of writes that were cut short are gone.
+ */
+export async function recoverRecord(dir: string): Promise<TerminalRecord> {
+  const record = await readRecord(dir);
+  for (const name of await readdir(dir)) {
+    if (isTemporary(name)) await unlink(join(dir, name));
+  }
+  await writeProjections(dir, record);
+  return record;
+}
+
+/**
+ * @throws ENOENT when there is no meta.json; Error when it is unsound, is not an ordinary file
+ * of ours, or is the record of another terminal than its directory's
+ */
+export async function readRecord(dir: string): Promise<TerminalRecord> {
+  await requireDirectory(dir);
+  const path = join(dir, META_FILE);
+  const json = await readRegular(path, MAX_METADATA_FILE_BYTES);
+  let record: TerminalRecord;
+  try {
+    record = recordFromJson(json.toString());
+  } catch (error) {
+    throw new Error(`${path} is unsound: ${String(error)}`, { cause: error });
+  }
+  const place = tupleOfDir(dir);
+  if (place !== undefined && !sameTuple(place, record)) {
+    throw new Error(`${path} is the record of another terminal`);
+  }
+  return record;
+}
+
+function sameTuple(a: TerminalTuple, b: TerminalTuple): boolean {
+  return a.owner === b.owner && a.agent === b.agent && a.session === b.session && a.id === b.id;
+}
+
+/** The request's variables: what a later instance starts with. Never part of the audit. */
+export async function writeEnvironment(
+  dir: string,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  await writeFileAtomic(join(dir, ENVIRONMENT_FILE), `${JSON.stringify(env, null, 2)}\n`);
+}
+
+/** Empty when there is no env.json. */
+export async function readEnvironment(dir: string): Promise<Readonly<Record<string, string>>> {
+  const path = join(dir, ENVIRONMENT_FILE);
+  let json: Buffer;
+  try {
+    json = await readRegular(path, MAX_METADATA_FILE_BYTES);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return {};
+    throw error;
+  }
+  const value: unknown = JSON.parse(json.toString());
+  if (!isStringMap(value)) throw new Error(`${path} is not an object of strings`);
+  return value;
+}
+
+function isStringMap(value: unknown): value is Readonly<Record<string, string>> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((item) => typeof item === 'string')
+  );
+}
+
+export interface FoundResource {
+  readonly dir: string;
+  readonly tuple: TerminalTuple;
+}
+
+export interface ScanOptions {
+  /** Told of each entry that is passed over, and why. */
+  readonly log?: StoreLog;
+}
+
+/**
+ * Every resource directory below a state directory, ordered by owner, agent, session, id. What is
+ * no directory of a sound name, a link included, is passed over and reported. The directory of a
+ * resource may hold no sound record: `readRecord` tells.
+ */
+export async function* scanResources(
+  stateDir: string,
+  options: ScanOptions = {},
+): AsyncIterable<FoundResource> {
+  const { log } = options;
+  const home = join(stateDir, 'home');
+  for (const owner of await namedDirs(home, log)) {
+    const agents = join(home, owner, 'agent');
+    for (const agent of await namedDirs(agents, log)) {
+      const sessions = join(agents, agent, 'session');
+      for (const session of await namedDirs(sessions, log)) {
+        const terminals = join(sessions, session, 'terminal');
+        for (const id of await namedDirs(terminals, log)) {
+          const tuple = { owner, agent, session, id };
+          yield { dir: resourceDir(stateDir, tuple), tuple };
+        }
+      }
+    }
+  }
+}
+
+async function namedDirs(path: string, log: StoreLog | undefined): Promise<Name[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
+    if (errorCode(error) !== 'ENOENT') log?.warn({ path, err: error }, 'passed over: unreadable');
+    return [];
+  });
+  const names: Name[] = [];
+  for (const entry of entries) {
+    if (isName(entry.name) && entry.isDirectory()) names.push(entry.name);
+    else log?.warn({ path: join(path, entry.name) }, 'passed over: no directory of a sound name');
+  }
+  return names.sort();
+}
+
+/**
+ * Removes a resource with its history. It is gone from its place at once and for good; a removal
+ * that is cut short leaves a hidden directory that `scanResources` passes over.
+ */
+export async function removeResource(dir: string): Promise<void> {
+  const parent = dirname(dir);
+  const doomed = join(
+    parent,
+    `${REMOVED_PREFIX}${basename(dir)}-${randomBytes(6).toString('hex')}`,
+  );
+  await rename(dir, doomed);
+  await syncDirectory(parent);
+  await rm(doomed, { recursive: true });
+}

@@ -1,0 +1,161 @@
+/** Reads a terminal's log by seq, beside its writer. */
+import type { TerminalEvent } from '../../core/event.js';
+import { decodeLine, MAX_LINE_BYTES } from '../eventCodec.js';
+import { requireDirectory } from '../files.js';
+import { LINE_BUFFER_BYTES, type TakeLine, takeLines, takeLinesBack } from '../lines.js';
+import type { LogPlace } from '../logIndex.js';
+import { withLineBuffer } from './lineBuffers.js';
+import { LogPart, requireSeq } from './logPart.js';
+
+export interface ReadOptions {
+  /** Bytes of the file that one batch comes from, about; by default and at most 384 KiB. */
+  readonly batchBytes?: number;
+  /** Ends the reading: the iteration throws its reason. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Many of them are cheap: one holds a descriptor while it is read and nothing while it is not, and
+ * a buffer only for the time of one read. Iterations may go on side by side. A last line without
+ * its newline is not there yet.
+ */
+export class LogReader implements AsyncDisposable {
+  readonly #dir: string;
+  /** Where the last iteration stopped, and in which part: the next one mostly goes on there. */
+  #reached: (LogPlace & { readonly part: number | undefined }) | undefined;
+  #closed = false;
+
+  private constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** @throws ENOENT when there is no log; Error when it is no ordinary file of ours */
+  static async open(dir: string): Promise<LogReader> {
+    await requireDirectory(dir);
+    await using _last = await LogPart.openFor(dir, Number.MAX_SAFE_INTEGER);
+    return new LogReader(dir);
+  }
+
+  /** Seq of the oldest event that is kept; 1 when there is none yet. */
+  async firstSeq(): Promise<number> {
+    this.#requireOpen();
+    return LogPart.oldestSeq(this.#dir);
+  }
+
+  /**
+   * The events from `fromSeq` to `throughSeq`, in order, in batches that hold one event at least;
+   * ends early when the log does. Events of types that are not known are left out.
+   * @throws SEQ_TRIMMED when `fromSeq` is no longer there; SyntaxError at an unsound line
+   */
+  async *read(
+    fromSeq: number,
+    throughSeq: number,
+    options: ReadOptions = {},
+  ): AsyncGenerator<TerminalEvent[], void, undefined> {
+    const { batchBytes = LINE_BUFFER_BYTES, signal } = options;
+    this.#requireOpen();
+    signal?.throwIfAborted();
+    if (fromSeq > throughSeq) return;
+    let part = await LogPart.openFor(this.#dir, fromSeq);
+    try {
+      let place = await this.#placeIn(part, fromSeq, signal);
+      while (place.seq >= fromSeq && place.seq <= throughSeq) {
+        signal?.throwIfAborted();
+        const { events, next } = await readBatch(part, place, throughSeq, batchBytes);
+        if (next.offset > place.offset) {
+          place = next;
+          this.#reached = { ...place, part: part.firstSeq };
+          if (events.length > 0) yield events;
+          continue;
+        }
+        const following = await LogPart.openFor(this.#dir, place.seq);
+        const ended = following.firstSeq === part.firstSeq;
+        await part.close();
+        part = following;
+        if (ended) return;
+        place = await part.locate(place.seq, signal);
+      }
+    } finally {
+      await part.close();
+    }
+  }
+
+  async #placeIn(part: LogPart, seq: number, signal: AbortSignal | undefined): Promise<LogPlace> {
+    const reached = this.#reached;
+    if (reached?.seq === seq && reached.part === part.firstSeq) return reached;
+    return part.locate(seq, signal);
+  }
+
+  /**
+   * The smallest seq such that the events from it through `throughSeq` hold at most `bytes` of
+   * output, or `throughSeq` itself when it holds more; not older than the oldest that is kept.
+   */
+  async seqForTail(bytes: number, throughSeq: number): Promise<number> {
+    const oldest = await this.firstSeq();
+    let room = bytes;
+    let seq = throughSeq + 1;
+    while (seq > oldest) {
+      await using part = await LogPart.openFor(this.#dir, seq - 1);
+      const place = await part.locate(seq);
+      let { offset } = place;
+      seq = place.seq;
+      let full = false;
+      const take: TakeLine = (line, start, end, at) => {
+        const event = decodeLine(line, start, end);
+        requireSeq(event.seq, seq - 1, at);
+        const length = event.type === 'pty.output' ? event.data.length : 0;
+        full = length > room && event.seq < throughSeq;
+        if (full) return false;
+        room -= length;
+        seq = event.seq;
+        return true;
+      };
+      while (offset > 0 && !full) {
+        const end = offset;
+        const taken = await withLineBuffer((buffer) =>
+          takeLinesBack(part.handle, end, buffer, take),
+        );
+        if (taken === 0 && !full) throw new SyntaxError(`no event ends at byte ${end} of the log`);
+        offset -= taken;
+      }
+      if (full) return seq;
+    }
+    return Math.max(seq, oldest);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw new Error('the reader is closed');
+  }
+}
+
+/** The events at `place`, and where those after them begin: at `place` still, when none is there. */
+async function readBatch(
+  part: LogPart,
+  place: LogPlace,
+  throughSeq: number,
+  batchBytes: number,
+): Promise<{ readonly events: TerminalEvent[]; readonly next: LogPlace }> {
+  const events: TerminalEvent[] = [];
+  let { seq } = place;
+  const take: TakeLine = (line, start, end, offset) => {
+    if (seq > throughSeq || (seq > place.seq && offset - place.offset >= batchBytes)) return false;
+    const event = decodeLine(line, start, end);
+    requireSeq(event.seq, seq, offset);
+    if (event.type !== 'unknown') events.push(event);
+    seq++;
+    return true;
+  };
+  const window = Math.min(Math.max(batchBytes, MAX_LINE_BYTES), LINE_BUFFER_BYTES);
+  const bytes = await withLineBuffer((buffer) =>
+    takeLines(part.handle, place.offset, buffer.subarray(0, window), take),
+  );
+  return { events, next: { seq, offset: place.offset + bytes } };
+}

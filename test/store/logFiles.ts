@@ -1,0 +1,68 @@
+/** What is in a log's files, read without the code under test. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TerminalEvent } from '../../src/core/event.js';
+import { parseEventLine } from '../../src/store/eventJson.js';
+import type { ReadOptions } from '../../src/store/reader/logReader.js';
+import { LogReader } from '../../src/store/reader/logReader.js';
+
+/** The longest sound prefix of a file, in the plainest way. */
+export function soundLines(bytes: Buffer): { readonly bytes: number; readonly seqs: number[] } {
+  const seqs: number[] = [];
+  let at = 0;
+  for (;;) {
+    const newline = bytes.indexOf('\n', at);
+    if (newline < 0) return { bytes: at, seqs };
+    let seq: number;
+    try {
+      seq = parseEventLine(bytes.subarray(at, newline)).seq;
+    } catch {
+      return { bytes: at, seqs };
+    }
+    const last = seqs.at(-1);
+    if (last !== undefined && seq !== last + 1) return { bytes: at, seqs };
+    seqs.push(seq);
+    at = newline + 1;
+  }
+}
+
+/** For comparisons of many bytes: the matchers look at each element of a buffer. */
+export function digest(...chunks: readonly Uint8Array[]): string {
+  const hash = createHash('sha256');
+  let length = 0;
+  for (const chunk of chunks) {
+    hash.update(chunk);
+    length += chunk.length;
+  }
+  return `${length} bytes ${hash.digest('hex')}`;
+}
+
+export function outputOf(events: readonly TerminalEvent[]): Uint8Array[] {
+  return events.flatMap((event) => (event.type === 'pty.output' ? [event.data] : []));
+}
+
+export function eventsFile(dir: string): Buffer {
+  return readFileSync(join(dir, 'events.jsonl'));
+}
+
+/** The contents of the files that were set aside, in the order of their names. */
+export function tornFiles(dir: string): Buffer[] {
+  return readdirSync(dir)
+    .filter((name) => name.startsWith('events.torn-'))
+    .sort()
+    .map((name) => readFileSync(join(dir, name)));
+}
+
+/** Every event that a new reader gives from `fromSeq` through `throughSeq`. */
+export async function readAll(
+  dir: string,
+  fromSeq = 1,
+  throughSeq = Number.MAX_SAFE_INTEGER,
+  options: ReadOptions = {},
+): Promise<TerminalEvent[]> {
+  await using reader = await LogReader.open(dir);
+  const events: TerminalEvent[] = [];
+  for await (const batch of reader.read(fromSeq, throughSeq, options)) events.push(...batch);
+  return events;
+}
