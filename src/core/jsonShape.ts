@@ -22,13 +22,18 @@ export function asArray(field: string, value: unknown): readonly unknown[] {
   throw fieldInvalid(field, 'must be an array');
 }
 
-/** Text that is not empty and holds no control character. */
+/**
+ * Text that is not empty and reads the same everywhere: no control character, and no half of a
+ * surrogate pair, of which UTF-8 would make one and the same replacement character.
+ */
 export function asText(field: string, value: unknown, maxLength: number): string {
   if (typeof value !== 'string') throw fieldInvalid(field, 'must be a string');
   if (value === '') throw fieldInvalid(field, 'must not be empty');
   if (value.length > maxLength)
     throw fieldInvalid(field, `must not exceed ${maxLength} characters`);
-  if (/\p{Cc}/u.test(value)) throw fieldInvalid(field, 'must hold no control character');
+  if (/[\p{Cc}\p{Cs}]/u.test(value)) {
+    throw fieldInvalid(field, 'must hold no control character and no unpaired surrogate');
+  }
   return value;
 }
 
