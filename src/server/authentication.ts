@@ -1,0 +1,57 @@
+/** Who asks: exactly one token, sound, in time, over the connection it is bound to, not revoked. */
+import type { Metadata } from '@grpc/grpc-js';
+import { checkProof } from '../auth/proof.js';
+import type { Revocations } from '../auth/revocation.js';
+import type { TokenVerifier, VerifiedToken } from '../auth/token.js';
+import { GranttyError } from '../core/errors.js';
+import type { Clock } from './clock.js';
+import type { Peer } from './peer.js';
+
+export interface Authenticator {
+  readonly tokens: Pick<TokenVerifier, 'verify' | 'epoch'>;
+  readonly revocations: Revocations;
+  readonly clock: Clock;
+}
+
+export interface Credentials {
+  /** The call's metadata, or on a stream the token that is in force. */
+  readonly credentials: Metadata | string;
+  readonly peer: Peer;
+}
+
+/** @throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, POP_MISMATCH, GRANT_REVOKED, KEYS_UNAVAILABLE */
+export async function authenticate(
+  { tokens, revocations, clock }: Authenticator,
+  { credentials, peer }: Credentials,
+): Promise<VerifiedToken> {
+  const text = typeof credentials === 'string' ? credentials : bearerToken(credentials);
+  const token = await tokens.verify(text);
+  checkProof(token, peer.certificate?.thumbprint);
+  if (token.cnf && peer.certificate && peer.certificate.notAfter <= clock.now()) {
+    throw new GranttyError('POP_MISMATCH', 'the client certificate has expired');
+  }
+  if (revocations.isRevoked(token)) {
+    throw new GranttyError('GRANT_REVOKED', 'the token, or one that it descends from, was revoked');
+  }
+  return token;
+}
+
+/** When the token, or the certificate that proves it, ends; milliseconds since the Unix epoch. */
+export function endOf(token: VerifiedToken, { certificate }: Peer): number {
+  const end = token.expiresAt * 1000;
+  return token.cnf && certificate ? Math.min(end, certificate.notAfter) : end;
+}
+
+/** RFC 6750, 2.1: the scheme in any case, one space, the token. */
+const BEARER = /^bearer ([A-Za-z0-9._~+/-]+=*)$/i;
+
+/** The token of a call's metadata. */
+export function bearerToken(metadata: Metadata): string {
+  const values = metadata.get('authorization');
+  if (values.length === 0) {
+    throw new GranttyError('TOKEN_MISSING', 'send metadata "authorization: Bearer <token>"');
+  }
+  const token = values.length === 1 ? BEARER.exec(String(values[0]))?.[1] : undefined;
+  if (token !== undefined) return token;
+  throw new GranttyError('TOKEN_INVALID', 'metadata "authorization" must be one "Bearer <token>"');
+}

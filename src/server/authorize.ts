@@ -1,0 +1,338 @@
+/**
+ * The one decision behind every RPC and every frame. Whoever holds a `Permit` got it here; nothing
+ * else in the server decides anything.
+ */
+import type { RateBudgets } from '../auth/budgets.js';
+import type { Policy } from '../auth/policy.js';
+import type { VerifiedToken } from '../auth/token.js';
+import type { AccessRequest, Launch } from '../core/access.js';
+import type { Capability } from '../core/capability.js';
+import { fieldInvalid, GranttyError } from '../core/errors.js';
+import { considerGrants, findGrant, type Grant, seesWhatever, soleOwner } from '../core/grant.js';
+import { type Name, parseName, type TerminalTuple } from '../core/names.js';
+import type { SignalName } from '../core/signals.js';
+import type { Lease, Supervisor, TerminalKey, TerminalSnapshot } from '../supervisor/api.js';
+import { type Authenticator, authenticate, type Credentials, endOf } from './authentication.js';
+import { DecisionDraft, type DraftStart, type Recorder } from './decisionDraft.js';
+import { notFound } from './errors.js';
+
+/** All that a decision is made with. */
+export interface Gate extends Authenticator, Recorder {
+  readonly supervisor: Supervisor;
+  readonly policy: Policy;
+  readonly inputRates: RateBudgets;
+}
+
+/** Who asks, and by which call or frame. */
+export type Caller = Credentials & Omit<DraftStart, 'action' | 'inputBytes'>;
+
+/** What is asked for. Names are as the caller wrote them; nothing of it has been checked. */
+export interface Ask {
+  readonly action: Capability;
+  readonly also?: readonly Capability[];
+  readonly target: Target;
+  /** For a create or start: what would run, found out once the caller may start anything there. */
+  readonly launch?: (
+    target: TerminalTuple,
+    terminal: TerminalSnapshot | undefined,
+  ) => Promise<Launch>;
+  /** For a signal; undefined when the caller named none that exists. */
+  readonly signal?: SignalName | undefined;
+  readonly signalBytes?: readonly SignalName[];
+  readonly inputBytes?: number;
+}
+
+export type Target =
+  /** A terminal that may exist. */
+  | { readonly kind: 'stored'; readonly owner: string | undefined; readonly id: string }
+  /** A terminal to be made. */
+  | {
+      readonly kind: 'new';
+      readonly owner: string | undefined;
+      readonly agent: string;
+      readonly session: string;
+      readonly id: string;
+    }
+  /** The terminal of a stream that was opened on it: this very incarnation. */
+  | { readonly kind: 'known'; readonly terminal: TerminalSnapshot };
+
+/** What was decided. The effect happens under `lease` or not at all. */
+export interface Permit {
+  readonly decisionId: string;
+  readonly token: VerifiedToken;
+  readonly grant: Grant;
+  readonly target: TerminalTuple;
+  /** The incarnation that the decision is about. */
+  readonly key: TerminalKey;
+  /** As it was when the decision was made; absent for a terminal to be made. */
+  readonly terminal?: TerminalSnapshot;
+  readonly launch?: Launch;
+  readonly lease: Lease;
+}
+
+/**
+ * Decides, in this order: who asks; what it is about, as stored; whether one grant covers it, its
+ * constraints included; whether policy permits it; and puts it on record. Only then may the caller
+ * dispatch.
+ * @throws GranttyError that says why not, with its `decision_id`
+ */
+export async function authorize(gate: Gate, caller: Caller, ask: Ask): Promise<Permit> {
+  const { action, inputBytes } = ask;
+  const draft = new DecisionDraft(gate, { ...caller, action, inputBytes });
+  try {
+    const token = await authenticate(gate, caller);
+    draft.token = token;
+
+    const { target, terminal } = await resolve(gate, token, ask, draft);
+
+    const { grant, request } = await cover(gate, token, ask, target, terminal, draft);
+
+    askPolicy(gate, caller, token, request, draft);
+
+    chargeInput(gate, token, grant, inputBytes);
+
+    await draft.allow(grant);
+
+    return {
+      decisionId: draft.id,
+      token,
+      grant,
+      target,
+      key: { owner: target.owner, id: target.id, ...(terminal && { uid: terminal.record.uid }) },
+      ...(terminal && { terminal }),
+      ...(request.launch && { launch: request.launch }),
+      lease: { id: leaseId(token), notAfter: endOfPermit(caller, token, grant) },
+    };
+  } catch (error) {
+    throw await draft.deny(error);
+  }
+}
+
+/** What a caller sees of many terminals. */
+export interface Sight {
+  readonly decisionId: string;
+  readonly token: VerifiedToken;
+  /** Milliseconds since the Unix epoch. */
+  readonly notAfter: number;
+  /** False when no grant holds the action: then there is nothing to look for. */
+  readonly reachesAnything: boolean;
+  sees(terminal: TerminalSnapshot): boolean;
+}
+
+/** The same for lists: one record for the call, and grants and policy asked for each item. */
+export async function authorizeItems(
+  gate: Gate,
+  caller: Caller,
+  action: Capability,
+): Promise<Sight> {
+  const draft = new DecisionDraft(gate, { ...caller, action });
+  try {
+    const token = await authenticate(gate, caller);
+    draft.token = token;
+    await draft.allow();
+    return {
+      decisionId: draft.id,
+      token,
+      notAfter: endOf(token, caller.peer),
+      reachesAnything: token.grants.some((grant) => grant.actions.includes(action)),
+      sees: ({ record }) => {
+        const access = { action, target: tupleOf(record) };
+        return (
+          findGrant(token.grants, access, seconds(gate)) !== undefined &&
+          isPermitted(gate, caller, token, access)
+        );
+      },
+    };
+  } catch (error) {
+    throw await draft.deny(error);
+  }
+}
+
+/** For what needs a valid token and no more. Only a refusal is put on record. */
+export async function admit(gate: Gate, caller: Caller): Promise<VerifiedToken> {
+  try {
+    return await authenticate(gate, caller);
+  } catch (error) {
+    throw await new DecisionDraft(gate, caller).deny(error);
+  }
+}
+
+interface Resolved {
+  readonly target: TerminalTuple;
+  readonly terminal: TerminalSnapshot | undefined;
+}
+
+/** What it is about: the tuple as stored, or for a create the one to be stored. */
+async function resolve(
+  gate: Gate,
+  token: VerifiedToken,
+  { action, target: wanted }: Ask,
+  draft: DecisionDraft,
+): Promise<Resolved> {
+  if (wanted.kind === 'known') {
+    const { terminal } = wanted;
+    const target = tupleOf(terminal.record);
+    draft.target = target;
+    return { target, terminal };
+  }
+  const { owner, id, agent, session } = namesOf(token, action, wanted);
+  draft.target = { owner, id, ...(agent && { agent }), ...(session && { session }) };
+  if (agent && session) return { target: { owner, agent, session, id }, terminal: undefined };
+  const terminal = await gate.supervisor.get({ owner, id });
+  if (terminal !== undefined) {
+    const target = tupleOf(terminal.record);
+    draft.target = target;
+    return { target, terminal };
+  }
+  if (seesWhatever(token.grants, action, owner, id, seconds(gate))) {
+    throw notFound();
+  }
+  throw grantMissing(action);
+}
+
+interface Names {
+  readonly owner: Name;
+  readonly id: Name;
+  readonly agent?: Name;
+  readonly session?: Name;
+}
+
+/** What is no name names nothing; only who could act on something is told what is wrong with it. */
+function namesOf(
+  token: VerifiedToken,
+  action: Capability,
+  wanted: Exclude<Target, { kind: 'known' }>,
+): Names {
+  try {
+    const owner = wanted.owner === undefined ? ownerOf(token) : parseName('owner', wanted.owner);
+    if (wanted.kind === 'stored') return { owner, id: parseName('id', wanted.id) };
+    return {
+      owner,
+      agent: parseName('agent', wanted.agent),
+      session: parseName('session', wanted.session),
+      id: parseName('id', wanted.id),
+    };
+  } catch (error) {
+    if (token.grants.some((grant) => grant.actions.includes(action))) throw error;
+    throw grantMissing(action);
+  }
+}
+
+function ownerOf(token: VerifiedToken): Name {
+  const owner = soleOwner(token.grants);
+  if (owner !== undefined) return owner;
+  throw fieldInvalid('owner', "is needed: the token's grants do not name one exact owner");
+}
+
+interface Covered {
+  readonly grant: Grant;
+  readonly request: AccessRequest;
+}
+
+/** Whether one grant covers action, tuple and constraints, all of them. */
+async function cover(
+  gate: Gate,
+  token: VerifiedToken,
+  { action, also, launch, signal, signalBytes, inputBytes }: Ask,
+  target: TerminalTuple,
+  terminal: TerminalSnapshot | undefined,
+  draft: DecisionDraft,
+): Promise<Covered> {
+  const consider = (request: AccessRequest): Covered => {
+    const decided = considerGrants(token.grants, request, seconds(gate));
+    draft.considered = decided.considered;
+    if (decided.grant === undefined) throw grantMissing(decided.requiredAction);
+    return { grant: decided.grant, request };
+  };
+  const request: AccessRequest = {
+    action,
+    target,
+    ...(also && { also }),
+    ...(signal && { signal }),
+    ...(signalBytes && { signalBytes }),
+    ...(inputBytes !== undefined && { inputBytes }),
+  };
+  const covered = consider(request);
+  return launch === undefined
+    ? covered
+    : consider({ ...request, launch: await launch(target, terminal) });
+}
+
+/**
+ * The same for a terminal that is out of reach and for one that does not exist: nothing here may
+ * depend on what is stored.
+ */
+function grantMissing(requiredAction: Capability): GranttyError {
+  return new GranttyError('GRANT_MISSING', `no grant of the token covers this: ${requiredAction}`, {
+    metadata: { required_action: requiredAction },
+  });
+}
+
+/** @throws POLICY_DENIED, also when the policy could not be asked */
+function askPolicy(
+  gate: Gate,
+  { peer }: Caller,
+  { issuer, subject, clientId, actors, cnf }: VerifiedToken,
+  access: AccessRequest,
+  draft?: DecisionDraft,
+): void {
+  let cause: unknown;
+  try {
+    const decided = gate.policy.decide({
+      principal: { issuer, subject, clientId, actors },
+      access,
+      peer: { address: peer.address, provesPossession: cnf !== undefined },
+    });
+    if (draft) draft.policy = decided;
+    if (decided.permit) return;
+  } catch (error) {
+    cause = error;
+  }
+  throw new GranttyError('POLICY_DENIED', "the operator's policy forbids this", {
+    metadata: { required_action: access.action },
+    cause,
+  });
+}
+
+function isPermitted(...asked: Parameters<typeof askPolicy>): boolean {
+  try {
+    askPolicy(...asked);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Charges input to the grant's rate. @throws RATE_LIMITED, and nothing was charged */
+export function chargeInput(
+  gate: Gate,
+  { issuer, subject }: VerifiedToken,
+  { id: grantId, constraints }: Grant,
+  bytes: number | undefined,
+): void {
+  const limit = constraints.writeBytesPerSecond;
+  if (bytes === undefined || limit === undefined) return;
+  const waitMs = gate.inputRates.take([{ holder: { issuer, subject, grantId }, limit }], bytes);
+  if (waitMs === 0) return;
+  throw new GranttyError('RATE_LIMITED', `the grant allows ${limit} bytes of input a second`, {
+    retryAfterMs: waitMs,
+  });
+}
+
+/** Names all that is done under a token, so that revoking it can fence everything at once. */
+export function leaseId({ issuer, jti }: Pick<VerifiedToken, 'issuer' | 'jti'>): string {
+  return JSON.stringify([issuer, jti]);
+}
+
+function endOfPermit({ peer }: Caller, token: VerifiedToken, { constraints }: Grant): number {
+  const end = endOf(token, peer);
+  return constraints.expiresAt === undefined ? end : Math.min(end, constraints.expiresAt * 1000);
+}
+
+function seconds(gate: Gate): number {
+  return Math.floor(gate.clock.now() / 1000);
+}
+
+function tupleOf({ owner, id, agent, session }: TerminalTuple): TerminalTuple {
+  return { owner, id, agent, session };
+}

@@ -1,0 +1,24 @@
+/** What handlers of RPCs share. */
+import type { Logger } from 'pino';
+import type { Supervisor } from '../supervisor/api.js';
+import type { Gate } from './authorize.js';
+import type { Clock } from './clock.js';
+import type { Hub } from './hub.js';
+import type { OpenStreams } from './openStreams.js';
+import type { TerminalQuota } from './terminalQuota.js';
+import type { WatcherList } from './watcherList.js';
+
+export interface ServerContext {
+  readonly gate: Gate;
+  readonly supervisor: Supervisor;
+  /** Read only: histories are read from the files below it. */
+  readonly stateDir: string;
+  readonly hub: Hub;
+  readonly watchers: WatcherList;
+  readonly streams: OpenStreams;
+  readonly quota: TerminalQuota;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Semantic version of the server. */
+  readonly version: string;
+}

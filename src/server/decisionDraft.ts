@@ -1,0 +1,103 @@
+/** The audit record of one decision while it is being made. */
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { IntentRecord } from '../audit/record.js';
+import type { AuditTrail } from '../audit/trail.js';
+import type { PolicyDecision } from '../auth/policy.js';
+import type { VerifiedToken } from '../auth/token.js';
+import type { Capability } from '../core/capability.js';
+import { GranttyError } from '../core/errors.js';
+import type { Grant, GrantDecision } from '../core/grant.js';
+import type { Clock } from './clock.js';
+import type { Peer } from './peer.js';
+
+export interface Recorder {
+  readonly audit: AuditTrail;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface DraftStart {
+  readonly peer: Peer;
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  readonly frame?: NonNullable<IntentRecord['frame']>;
+  readonly action?: Capability;
+  readonly inputBytes?: number | undefined;
+}
+
+/** Filled in step by step; whatever is known when the decision falls goes on record. */
+export class DecisionDraft {
+  readonly id = randomUUID();
+  token: VerifiedToken | undefined;
+  target: IntentRecord['target'];
+  considered: GrantDecision['considered'] = [];
+  policy: PolicyDecision | undefined;
+
+  constructor(
+    private readonly recorder: Recorder,
+    private readonly start: DraftStart,
+  ) {}
+
+  /** Resolves when the permission is on record. @throws AUDIT_UNAVAILABLE */
+  async allow(grant?: Grant): Promise<void> {
+    await this.recorder.audit.intent({
+      ...this.#record(),
+      decision: 'allow',
+      ...(grant && { grantId: grant.id }),
+    });
+  }
+
+  /** Records the refusal and returns what to throw: `error`, told which decision it was. */
+  async deny(error: unknown): Promise<unknown> {
+    if (!(error instanceof GranttyError)) return error;
+    try {
+      await this.recorder.audit.intent({
+        ...this.#record(),
+        decision: 'deny',
+        reason: error.reason,
+      });
+    } catch (failure) {
+      // It stays a denial; that it is missing in the trail must be seen somewhere.
+      this.recorder.logger.error({ err: failure, decisionId: this.id }, 'denial not recorded');
+    }
+    return withMetadata(error, { decision_id: this.id });
+  }
+
+  #record(): Omit<IntentRecord, 'decision'> {
+    const { peer, path, frame, action, inputBytes } = this.start;
+    const { token, target, policy } = this;
+    return {
+      decisionId: this.id,
+      timeMs: this.recorder.clock.now(),
+      ...(token && { principal: principalOf(token) }),
+      peer: {
+        address: peer.address,
+        ...(peer.certificate && { certificate: peer.certificate.thumbprint }),
+      },
+      rpc: path.slice(1),
+      ...(frame && { frame }),
+      ...(action && { action }),
+      ...(target && { target }),
+      considered: this.considered,
+      ...(policy && { policy: { hash: policy.hash, ids: policy.policyIds } }),
+      ...(inputBytes !== undefined && { inputBytes }),
+    };
+  }
+}
+
+function principalOf(token: VerifiedToken): NonNullable<IntentRecord['principal']> {
+  const { issuer, subject, clientId, jti, keyId, actors, lineage } = token;
+  return { issuer, subject, clientId, jti, keyId, actors, lineage };
+}
+
+/** The error with further facts for programs; anything but a GranttyError as it is. */
+export function withMetadata(error: unknown, metadata: Readonly<Record<string, string>>): unknown {
+  if (!(error instanceof GranttyError)) return error;
+  return new GranttyError(error.reason, error.message, {
+    metadata: { ...error.metadata, ...metadata },
+    violations: error.violations,
+    ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }),
+    cause: error.cause,
+  });
+}

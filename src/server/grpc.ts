@@ -1,0 +1,265 @@
+/** The bridge from protobuf-es service descriptors to grpc-js: definitions, handlers, calls. */
+import type { EventEmitter } from 'node:events';
+import type { Readable } from 'node:stream';
+import type {
+  DescMessage,
+  DescMethod,
+  DescService,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import type {
+  Metadata,
+  MethodDefinition,
+  ServerDuplexStream,
+  ServerUnaryCall,
+  ServerWritableStream,
+  ServiceDefinition,
+  StatusObject,
+  sendUnaryData,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { fieldInvalid } from '../core/errors.js';
+import { Outlet } from './outlet.js';
+import { type Peer, peerOf } from './peer.js';
+
+/** What a handler knows of its call beside the messages. */
+export interface Call {
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  readonly metadata: Metadata;
+  readonly peer: Peer;
+  /** Aborts when the call is over: answered, cancelled, past its deadline, or its connection lost. */
+  readonly signal: AbortSignal;
+}
+
+export type UnaryHandler<I extends DescMessage, O extends DescMessage> = (
+  request: MessageShape<I>,
+  call: Call,
+) => Promise<MessageInitShape<O>>;
+
+/** Resolving ends the stream with OK, rejecting with the error's status. */
+export type ServerStreamHandler<I extends DescMessage> = (
+  request: MessageShape<I>,
+  call: Call,
+  out: Outlet,
+) => Promise<void>;
+
+/** As above. `frames` ends at the client's half-close, or with the call. */
+export type BidiHandler<I extends DescMessage> = (
+  frames: AsyncIterable<MessageShape<I>>,
+  call: Call,
+  out: Outlet,
+) => Promise<void>;
+
+type HandlerOf<M> = M extends {
+  methodKind: infer K;
+  input: infer I extends DescMessage;
+  output: infer O extends DescMessage;
+}
+  ? K extends 'unary'
+    ? UnaryHandler<I, O>
+    : K extends 'server_streaming'
+      ? ServerStreamHandler<I>
+      : BidiHandler<I>
+  : never;
+
+/** Handlers of a service by the methods' local names; a method left out is not built yet. */
+export type Handlers<S extends DescService> = {
+  readonly [K in keyof S['method']]?: HandlerOf<S['method'][K]>;
+};
+
+/** What stands between every handler and the wire. */
+export interface Boundary {
+  /** Throws when no calls are taken any more. */
+  accept(): void;
+  /** Refuses a call without a valid token. Used where there is no handler to do it. */
+  authenticate(call: Call): Promise<unknown>;
+  /** The only way from something thrown to something sent. */
+  status(error: unknown, call: Call): Partial<StatusObject>;
+  /** The error for a method that this server does not have yet. */
+  unimplemented(call: Call): unknown;
+}
+
+/** Stands for a message that could not be decoded: grpc-js would answer a throwing decoder with INTERNAL. */
+const malformed = Symbol('malformed message');
+
+type Incoming = unknown | typeof malformed;
+
+export function serviceDefinition(service: DescService): ServiceDefinition {
+  return Object.fromEntries(
+    service.methods.map((method) => [method.localName, methodDefinition(service, method)]),
+  );
+}
+
+function methodDefinition(
+  service: DescService,
+  method: DescMethod,
+): MethodDefinition<unknown, unknown> {
+  return {
+    path: `/${service.typeName}/${method.name}`,
+    requestStream:
+      method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
+    responseStream:
+      method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
+    requestSerialize: encoder(method.input),
+    responseDeserialize: (bytes) => fromBinary(method.output, bytes),
+    requestDeserialize: (bytes): Incoming => {
+      try {
+        return fromBinary(method.input, bytes);
+      } catch {
+        return malformed;
+      }
+    },
+    responseSerialize: encoder(method.output),
+  };
+}
+
+/** Passes bytes through, so that one encoding serves many streams. */
+function encoder(schema: DescMessage): (value: unknown) => Buffer {
+  return (value) => {
+    const bytes =
+      value instanceof Uint8Array
+        ? value
+        : toBinary(schema, create(schema, value as MessageInitShape<DescMessage>));
+    return Buffer.isBuffer(bytes)
+      ? bytes
+      : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  };
+}
+
+/** All methods of `service`, each wrapped so that nothing it throws reaches the wire unmapped. */
+export function serviceHandlers<S extends DescService>(
+  service: S,
+  handlers: Handlers<S>,
+  boundary: Boundary,
+): UntypedServiceImplementation {
+  const byName = handlers as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(
+    service.methods.map((method) => {
+      const handler = byName[method.localName];
+      switch (method.methodKind) {
+        case 'unary':
+          return [method.localName, unary(handler as AnyUnary | undefined, boundary)];
+        case 'server_streaming':
+          return [method.localName, serverStream(handler as AnyServerStream | undefined, boundary)];
+        default:
+          return [method.localName, bidi(handler as AnyBidi | undefined, boundary)];
+      }
+    }),
+  );
+}
+
+type AnyUnary = (request: unknown, call: Call) => Promise<unknown>;
+type AnyServerStream = (request: unknown, call: Call, out: Outlet) => Promise<void>;
+type AnyBidi = (frames: AsyncIterable<unknown>, call: Call, out: Outlet) => Promise<void>;
+
+function unary(handler: AnyUnary | undefined, boundary: Boundary) {
+  return (surface: ServerUnaryCall<Incoming, unknown>, respond: sendUnaryData<unknown>): void => {
+    const call = callOf(surface);
+    const answer = async () => {
+      const run = await admitted(handler, surface.request, call, boundary);
+      return run(surface.request, call);
+    };
+    answer().then(
+      (reply) => respond(null, reply),
+      (error: unknown) => respond(boundary.status(error, call)),
+    );
+  };
+}
+
+function serverStream(handler: AnyServerStream | undefined, boundary: Boundary) {
+  return (surface: ServerWritableStream<Incoming, unknown>): void => {
+    const call = callOf(surface);
+    const serve = async () => {
+      const run = await admitted(handler, surface.request, call, boundary);
+      await run(surface.request, call, new Outlet(surface, call.signal));
+    };
+    endWith(serve(), surface, call, boundary);
+  };
+}
+
+function bidi(handler: AnyBidi | undefined, boundary: Boundary) {
+  return (surface: ServerDuplexStream<Incoming, unknown>): void => {
+    const call = callOf(surface);
+    const serve = async () => {
+      const run = await admitted(handler, undefined, call, boundary);
+      await run(framesOf(surface, call.signal), call, new Outlet(surface, call.signal));
+    };
+    endWith(serve(), surface, call, boundary);
+  };
+}
+
+function endWith(
+  served: Promise<void>,
+  surface: ServerWritableStream<Incoming, unknown> | ServerDuplexStream<Incoming, unknown>,
+  call: Call,
+  boundary: Boundary,
+): void {
+  served.then(
+    () => surface.end(),
+    (error: unknown) => {
+      const status = boundary.status(error, call);
+      // grpc-js takes the status of a stream from the error that it emits.
+      if (!call.signal.aborted) surface.emit('error', status);
+    },
+  );
+}
+
+/** A valid token comes before the news that a method is missing or a message malformed. */
+async function admitted<H>(
+  handler: H | undefined,
+  request: Incoming,
+  call: Call,
+  boundary: Boundary,
+): Promise<H> {
+  boundary.accept();
+  if (handler !== undefined && request !== malformed) return handler;
+  await boundary.authenticate(call);
+  if (handler === undefined) throw boundary.unimplemented(call);
+  throw malformedMessage();
+}
+
+function malformedMessage(): Error {
+  return fieldInvalid('request', 'is no valid message of its type');
+}
+
+type Surface =
+  | ServerUnaryCall<Incoming, unknown>
+  | ServerWritableStream<Incoming, unknown>
+  | ServerDuplexStream<Incoming, unknown>;
+
+function callOf(surface: Surface): Call {
+  const over = new AbortController();
+  // grpc-js says `cancelled` at every end of a call, the good ones included.
+  const events: EventEmitter = surface;
+  events.once('cancelled', () => over.abort());
+  if (surface.cancelled) over.abort();
+  return {
+    path: surface.getPath(),
+    metadata: surface.metadata,
+    peer: peerOf(surface),
+    signal: over.signal,
+  };
+}
+
+/**
+ * The client's frames one by one; the next is read from HTTP/2 when it is asked for, but for what
+ * grpc-js reads ahead (16 messages). Leaving the loop does not end the outgoing side.
+ */
+async function* framesOf(
+  surface: ServerDuplexStream<Incoming, unknown>,
+  signal: AbortSignal,
+): AsyncGenerator<unknown, void, undefined> {
+  try {
+    const source: Readable = surface;
+    for await (const frame of source.iterator({ destroyOnReturn: false })) {
+      if (frame === malformed) throw malformedMessage();
+      yield frame;
+    }
+  } catch (error) {
+    // A cancelled call destroys the stream, which its iterator reports as a premature close.
+    if (!signal.aborted) throw error;
+  }
+}

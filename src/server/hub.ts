@@ -1,0 +1,130 @@
+/**
+ * Fans live output out: one subscription at the supervisor for each terminal that has a watcher,
+ * each event encoded once, whoever keeps up given it at once. It holds no events: who does not keep
+ * up reads the log.
+ */
+import type { TerminalEvent, TerminalSize } from '../core/event.js';
+import type { LiveOutput, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
+import {
+  type EncodedEvent,
+  type EncodedResize,
+  encodeEvent,
+  encodeResize,
+} from './streamEvents.js';
+
+/** What takes live output. Called in turn for each batch; must not throw and cannot wait. */
+export interface LiveSink {
+  events(batch: readonly EncodedEvent[]): void;
+  resized(resize: EncodedResize): void;
+  /** No more comes: `Feed.end` says why. */
+  ended(): void;
+}
+
+/** One terminal's live output, shared by all its watchers. */
+export class Feed {
+  /** Who is up to date with `lastSeq`. Who is not must not be here. */
+  readonly live = new Set<LiveSink>();
+  /** Called when `lastSeq` has grown or `end` was set: for who reads the log in any case. */
+  readonly moved = new Set<() => void>();
+  /** Seq of the last event that has gone out; all up to it can be read from the log. */
+  lastSeq = 0;
+  /** The latest change of size, as long as no event has come after it. */
+  resize: EncodedResize | undefined;
+  /** Set when no more comes. Without an error the terminal was deleted or the supervisor stopped. */
+  end: { readonly error: unknown } | undefined;
+
+  readonly #stop = new AbortController();
+  readonly #opened: Promise<void>;
+  #members = 0;
+
+  constructor(
+    supervisor: Supervisor,
+    snapshot: TerminalSnapshot,
+    private readonly onEmpty: () => void,
+  ) {
+    this.#opened = this.#open(supervisor, snapshot);
+  }
+
+  /** Resolves when `lastSeq` holds. The subscription lives until every member has left. */
+  async join(): Promise<void> {
+    this.#members += 1;
+    try {
+      await this.#opened;
+    } catch (error) {
+      this.leave();
+      throw error;
+    }
+  }
+
+  leave(): void {
+    this.#members -= 1;
+    if (this.#members > 0) return;
+    this.#stop.abort();
+    this.onEmpty();
+  }
+
+  async #open(supervisor: Supervisor, { record }: TerminalSnapshot): Promise<void> {
+    const { owner, id, uid } = record;
+    const output = await supervisor.openOutput({ owner, id, uid }, this.#stop.signal);
+    this.lastSeq = output.nextSeq - 1;
+    void this.#pump(output.items);
+  }
+
+  async #pump(items: LiveOutput['items']): Promise<void> {
+    let error: unknown;
+    try {
+      for await (const item of items) {
+        if (item.kind === 'events') this.#fanOut(item.events);
+        else this.#fanOutResize(item.size);
+      }
+    } catch (thrown) {
+      error = thrown;
+    }
+    this.end = { error };
+    for (const sink of this.live) sink.ended();
+    for (const tell of this.moved) tell();
+  }
+
+  #fanOut(events: readonly TerminalEvent[]): void {
+    const last = events.at(-1);
+    if (last === undefined) return;
+    this.lastSeq = last.seq;
+    this.resize = undefined;
+    for (const tell of this.moved) tell();
+    if (this.live.size === 0) return;
+    const batch = events.map(encodeEvent);
+    for (const sink of this.live) sink.events(batch);
+  }
+
+  #fanOutResize(size: TerminalSize): void {
+    this.resize = encodeResize(size, this.lastSeq + 1);
+    for (const sink of this.live) sink.resized(this.resize);
+  }
+}
+
+export class Hub {
+  /** By uid: another incarnation of an id is another feed. */
+  readonly #feeds = new Map<string, Feed>();
+
+  constructor(private readonly supervisor: Supervisor) {}
+
+  /** Terminals that are subscribed to now. */
+  get size(): number {
+    return this.#feeds.size;
+  }
+
+  /** The terminal's feed, joined; the caller leaves it when it is done. */
+  async join(snapshot: TerminalSnapshot): Promise<Feed> {
+    const { uid } = snapshot.record;
+    let feed = this.#feeds.get(uid);
+    if (feed === undefined || feed.end !== undefined) {
+      const fresh: Feed = new Feed(this.supervisor, snapshot, () => {
+        if (this.#feeds.get(uid) === fresh) this.#feeds.delete(uid);
+      });
+      this.#feeds.set(uid, fresh);
+      feed = fresh;
+    }
+    await feed.join();
+    return feed;
+  }
+}

@@ -1,0 +1,124 @@
+/** ListTerminals: what the caller may read, filtered, in pages that stay put while terminals come and go. */
+import { createHash } from 'node:crypto';
+import { toBinary } from '@bufbuild/protobuf';
+import { fieldInvalid } from '../core/errors.js';
+import { type Name, parseName } from '../core/names.js';
+import { type Terminal, TerminalSchema } from '../gen/public/grantty/v1/terminal_pb.js';
+import type {
+  TerminalFilter,
+  TerminalService,
+} from '../gen/public/grantty/v1/terminal_service_pb.js';
+import type { TerminalSnapshot } from '../supervisor/api.js';
+import { authorizeItems } from './authorize.js';
+import type { ServerContext } from './context.js';
+import { known } from './fields.js';
+import type { Handlers } from './grpc.js';
+import { callerOf } from './perform.js';
+import { terminalStateOf, toTerminal } from './wire.js';
+
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1000;
+
+/** Bytes of encoded terminals after which a page ends, so that it fits a client's 4 MiB message. */
+const MAX_PAGE_BYTES = 2 * 1024 * 1024;
+
+type ListHandler = NonNullable<Handlers<typeof TerminalService>['listTerminals']>;
+
+export function listTerminals({ gate, supervisor }: ServerContext): ListHandler {
+  return async ({ filter, pageSize, pageToken }, call) => {
+    const sight = await authorizeItems(gate, callerOf(call), 'terminal.read');
+    const matches = parseFilter(filter);
+    if (pageSize > MAX_PAGE_SIZE) throw fieldInvalid('page_size', `must be 0 to ${MAX_PAGE_SIZE}`);
+    const filterHash = hashOf(filter);
+    const after = pageToken === '' ? undefined : parsePageToken(pageToken, filterHash);
+    if (!sight.reachesAnything) return { terminals: [], nextPageToken: '' };
+
+    const terminals: Terminal[] = [];
+    let last: Position | undefined;
+    let bytes = 0;
+    for (const terminal of await supervisor.list(matches.owner)) {
+      if (after && compare(positionOf(terminal), after) <= 0) continue;
+      if (!matches.terminal(terminal) || !sight.sees(terminal)) continue;
+      const isFull = terminals.length >= (pageSize || DEFAULT_PAGE_SIZE) || bytes >= MAX_PAGE_BYTES;
+      if (last && isFull) return { terminals, nextPageToken: pageTokenOf(last, filterHash) };
+      const item = toTerminal(terminal);
+      terminals.push(item);
+      last = positionOf(terminal);
+      bytes += toBinary(TerminalSchema, item).length;
+    }
+    return { terminals, nextPageToken: '' };
+  };
+}
+
+export interface Filter {
+  /** The only owner whose terminals can match. */
+  readonly owner: Name | undefined;
+  terminal(terminal: TerminalSnapshot): boolean;
+}
+
+/** @throws FIELD_INVALID */
+export function parseFilter(filter: TerminalFilter | undefined): Filter {
+  const name = (field: 'owner' | 'agent' | 'session') => {
+    const text = filter?.[field];
+    return text === undefined ? undefined : parseName(`filter.${field}`, text);
+  };
+  const owner = name('owner');
+  const agent = name('agent');
+  const session = name('session');
+  const states = filter?.states.map((state) => known('filter.states', terminalStateOf(state)));
+  const labels = Object.entries(filter?.labels ?? {});
+  return {
+    owner,
+    terminal: ({ record }) =>
+      (owner === undefined || record.owner === owner) &&
+      (agent === undefined || record.agent === agent) &&
+      (session === undefined || record.session === session) &&
+      (states === undefined || states.length === 0 || states.includes(record.state)) &&
+      labels.every(
+        ([key, value]) => Object.hasOwn(record.labels, key) && record.labels[key] === value,
+      ),
+  };
+}
+
+/** (owner, id): unique, and what lists are ordered by. */
+type Position = readonly [owner: string, id: string];
+
+function positionOf({ record }: TerminalSnapshot): Position {
+  return [record.owner, record.id];
+}
+
+/** Bytewise: names are ASCII, of which UTF-16 order is byte order. */
+function compare(a: Position, b: Position): number {
+  if (a[0] !== b[0]) return a[0] < b[0] ? -1 : 1;
+  if (a[1] !== b[1]) return a[1] < b[1] ? -1 : 1;
+  return 0;
+}
+
+/** The last terminal of the page: the next one begins behind it, whether or not it still exists. */
+function pageTokenOf([owner, id]: Position, filterHash: string): string {
+  return Buffer.from(JSON.stringify([owner, id, filterHash])).toString('base64url');
+}
+
+function parsePageToken(pageToken: string, filterHash: string): Position {
+  const [owner, id, hash] = decodePageToken(pageToken);
+  if (typeof owner !== 'string' || typeof id !== 'string') {
+    throw fieldInvalid('page_token', 'is none that this server gave');
+  }
+  if (hash !== filterHash) throw fieldInvalid('page_token', 'belongs to another filter');
+  return [owner, id];
+}
+
+function decodePageToken(pageToken: string): readonly unknown[] {
+  try {
+    const decoded: unknown = JSON.parse(Buffer.from(pageToken, 'base64url').toString());
+    return Array.isArray(decoded) ? decoded : [];
+  } catch {
+    return [];
+  }
+}
+
+function hashOf(filter: TerminalFilter | undefined): string {
+  const { owner, agent, session, states = [], labels = {} } = filter ?? {};
+  const canonical = [owner, agent, session, [...states].sort(), Object.entries(labels).sort()];
+  return createHash('sha256').update(JSON.stringify(canonical)).digest('base64url').slice(0, 16);
+}

@@ -1,0 +1,80 @@
+/** The streams and waits that are open now: counted per principal, looked at again, sent away. */
+import type { VerifiedToken } from '../auth/token.js';
+import { GranttyError } from '../core/errors.js';
+import { MAX_STREAMS_PER_PRINCIPAL } from '../core/limits.js';
+
+/** One stream's entry; disposing takes it off. */
+export interface OpenStream extends Disposable {
+  /** Aborts when the server ends the stream; its reason is the error that the client is told. */
+  readonly stop: AbortSignal;
+  /** Ends the stream; the first reason counts. */
+  end(error: unknown): void;
+  /** Called when its authority may have changed. Must not throw. */
+  onRecheck: () => void;
+}
+
+export class OpenStreams {
+  readonly #open = new Set<OpenStream>();
+  readonly #perPrincipal = new Map<string, number>();
+  #draining = false;
+
+  constructor(private readonly maxPerPrincipal = MAX_STREAMS_PER_PRINCIPAL) {}
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** Counts one more. @throws QUOTA_STREAMS, SERVER_DRAINING */
+  open({ issuer, subject }: VerifiedToken): OpenStream {
+    if (this.#draining) throw serverDraining();
+    const principal = JSON.stringify([issuer, subject]);
+    const count = this.#perPrincipal.get(principal) ?? 0;
+    if (count >= this.maxPerPrincipal) {
+      throw new GranttyError(
+        'QUOTA_STREAMS',
+        `a principal may have ${this.maxPerPrincipal} streams open at one time`,
+      );
+    }
+    this.#perPrincipal.set(principal, count + 1);
+    const controller = new AbortController();
+    const stream: OpenStream = {
+      stop: controller.signal,
+      end: (error) => controller.abort(error),
+      onRecheck: () => {},
+      [Symbol.dispose]: () => this.#close(stream, principal),
+    };
+    this.#open.add(stream);
+    return stream;
+  }
+
+  #close(stream: OpenStream, principal: string): void {
+    if (!this.#open.delete(stream)) return;
+    const left = (this.#perPrincipal.get(principal) ?? 1) - 1;
+    if (left > 0) this.#perPrincipal.set(principal, left);
+    else this.#perPrincipal.delete(principal);
+  }
+
+  /** Has every stream look at its authority again: after a revocation, a new policy, new keys. */
+  recheck(): void {
+    for (const stream of [...this.#open]) stream.onRecheck();
+  }
+
+  /** Ends every stream with SERVER_DRAINING; none opens any more. */
+  drain(): void {
+    this.#draining = true;
+    for (const stream of [...this.#open]) stream.end(serverDraining());
+  }
+}
+
+/** Milliseconds after which a client may look for the server again. */
+const RECONNECT_AFTER_MS = 500;
+
+export function serverDraining(): GranttyError {
+  return new GranttyError('SERVER_DRAINING', 'the server is going away; reconnect and resume', {
+    retryAfterMs: RECONNECT_AFTER_MS,
+  });
+}

@@ -1,0 +1,62 @@
+/** Decide, then do: how a unary call takes effect, and how its outcome comes to the record. */
+import { status as StatusCode } from '@grpc/grpc-js';
+import { GranttyError } from '../core/errors.js';
+import { type Ask, authorize, type Caller, type Gate, type Permit } from './authorize.js';
+import { withMetadata } from './decisionDraft.js';
+import type { Call } from './grpc.js';
+import { statusCodeOf } from './status.js';
+
+export function callerOf(call: Call, frame?: Caller['frame']): Caller {
+  const { metadata, peer, path } = call;
+  return { credentials: metadata, peer, path, ...(frame && { frame }) };
+}
+
+/** Runs `effect` if the decision allows it. What it throws goes on, told which decision it was. */
+export async function perform<T>(
+  gate: Gate,
+  caller: Caller,
+  ask: Ask,
+  effect: (permit: Permit) => Promise<T>,
+): Promise<T> {
+  const permit = await authorize(gate, caller, ask);
+  try {
+    const result = await effect(permit);
+    recordOutcome(gate, permit);
+    return result;
+  } catch (error) {
+    recordOutcome(gate, permit, error);
+    throw withDecision(error, permit);
+  }
+}
+
+export function recordOutcome(
+  gate: Gate,
+  { decisionId }: Permit,
+  error?: unknown,
+  facts: {
+    readonly firstSeq?: number;
+    readonly lastSeq?: number;
+    readonly inputBytes?: number;
+    readonly outputBytes?: number;
+  } = {},
+): void {
+  const code = error === undefined ? StatusCode.OK : statusCodeOf(error);
+  gate.audit.outcome({
+    decisionId,
+    timeMs: gate.clock.now(),
+    status: StatusCode[code] ?? 'UNKNOWN',
+    ...(error instanceof GranttyError && { reason: error.reason }),
+    ...facts,
+  });
+}
+
+/** The error with the id of the decision under which it came about. */
+export function withDecision(error: unknown, { decisionId }: Permit): unknown {
+  return withMetadata(error, { decision_id: decisionId });
+}
+
+/** The terminal that a decision about a stored one was about. */
+export function stored({ terminal }: Permit): NonNullable<Permit['terminal']> {
+  if (terminal === undefined) throw new TypeError('decided without a stored terminal');
+  return terminal;
+}

@@ -1,0 +1,30 @@
+/** Server reflection: tells any client what services there are and how their messages look. */
+import type { DescFile } from '@bufbuild/protobuf';
+import { toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import type { Server } from '@grpc/grpc-js';
+import { ReflectionService } from '@grpc/reflection';
+
+type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
+
+/** Answers for these files and all that they import. */
+export function addReflection(server: Server, files: readonly DescFile[]): void {
+  const fileDescriptorProtos = withImports(files).map((file) =>
+    Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)),
+  );
+  // Of a package definition, as proto-loader makes it, nothing but the descriptors is looked at.
+  const definitions: unknown = { grantty: { fileDescriptorProtos } };
+  new ReflectionService(definitions as PackageDefinition).addToServer(server);
+}
+
+/** Each file once, after those that it imports. */
+function withImports(files: readonly DescFile[]): readonly DescFile[] {
+  const all = new Set<DescFile>();
+  const add = (file: DescFile): void => {
+    if (all.has(file)) return;
+    for (const imported of file.dependencies) add(imported);
+    all.add(file);
+  };
+  for (const file of files) add(file);
+  return [...all];
+}

@@ -1,0 +1,34 @@
+/** What makes a retried request recognisable: whose it is, and what it asks for. */
+import { createHash } from 'node:crypto';
+import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf';
+import type { RequestMark } from '../core/terminal.js';
+import type { Permit } from './authorize.js';
+import { parseRequestId } from './fields.js';
+
+/**
+ * Undefined when the caller gave no request id. Ids count per issuer, subject, method and terminal.
+ * The body is hashed as JSON with sorted keys: clients encode a map in any order.
+ */
+export function requestMark<M extends DescMessage>(
+  { token, key }: Permit,
+  method: string,
+  schema: M,
+  request: MessageShape<M> & { readonly requestId: string },
+): RequestMark | undefined {
+  const requestId = parseRequestId(request.requestId);
+  if (requestId === undefined) return undefined;
+  const { issuer, subject } = token;
+  return {
+    key: sha256(JSON.stringify([issuer, subject, method, key.owner, key.id, requestId])),
+    bodyHash: sha256(JSON.stringify(toJson(schema, request), sortKeys)),
+  };
+}
+
+function sortKeys(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,71 @@
+/** GetServerInfo: what this server is, and what it allows. */
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  DEFAULT_STOP_GRACE_MS,
+  MAX_ARGV_BYTES,
+  MAX_ARGV_COUNT,
+  MAX_ATTACHMENTS_PER_PRINCIPAL,
+  MAX_ATTACHMENTS_PER_TERMINAL,
+  MAX_ENV_BYTES,
+  MAX_ENV_COUNT,
+  MAX_INPUT_FRAME_BYTES,
+  MAX_LABEL_BYTES,
+  MAX_LABELS,
+  MAX_LIVE_TERMINALS_PER_OWNER,
+  MAX_MESSAGE_BYTES,
+  MAX_METADATA_BYTES,
+  MAX_STOP_GRACE_MS,
+  MAX_STREAMS_PER_PRINCIPAL,
+  SIZE_RANGE,
+} from '../core/limits.js';
+import { IsolationMode, type ServerService } from '../gen/public/grantty/v1/server_service_pb.js';
+import type { IsolationMode as Isolation } from '../supervisor/api.js';
+import { admit } from './authorize.js';
+import type { ServerContext } from './context.js';
+import type { Handlers } from './grpc.js';
+import { callerOf } from './perform.js';
+
+const isolationToWire: Readonly<Record<Isolation, IsolationMode>> = {
+  'by-uid': IsolationMode.BY_UID,
+  'fixed-user': IsolationMode.FIXED_USER,
+  'shared-uid': IsolationMode.SHARED_UID,
+};
+
+export function serverInfo(
+  { gate, supervisor, clock, version }: ServerContext,
+  services: readonly string[],
+): Handlers<typeof ServerService> {
+  return {
+    async getServerInfo(_request, call) {
+      await admit(gate, callerOf(call));
+      const info = await supervisor.info();
+      return {
+        version,
+        isolationMode: isolationToWire[info.isolation],
+        limits: {
+          terminalsPerOwner: MAX_LIVE_TERMINALS_PER_OWNER,
+          terminalsPerHost: info.maxLiveTerminals,
+          attachmentsPerTerminal: MAX_ATTACHMENTS_PER_TERMINAL,
+          attachmentsPerTerminalAndPrincipal: MAX_ATTACHMENTS_PER_PRINCIPAL,
+          streamsPerPrincipal: MAX_STREAMS_PER_PRINCIPAL,
+          columns: SIZE_RANGE.max,
+          rows: SIZE_RANGE.max,
+          inputFrameBytes: MAX_INPUT_FRAME_BYTES,
+          messageBytes: MAX_MESSAGE_BYTES,
+          argvCount: MAX_ARGV_COUNT,
+          argvBytes: MAX_ARGV_BYTES,
+          envCount: MAX_ENV_COUNT,
+          envBytes: MAX_ENV_BYTES,
+          labelCount: MAX_LABELS,
+          labelBytes: MAX_LABEL_BYTES,
+          stopGraceDefault: durationFromMs(DEFAULT_STOP_GRACE_MS),
+          stopGraceMax: durationFromMs(MAX_STOP_GRACE_MS),
+          metadataBytes: MAX_METADATA_BYTES,
+        },
+        services: [...services].sort(),
+        stateId: info.stateDirId,
+        time: timestampFromMs(clock.now()),
+      };
+    },
+  };
+}

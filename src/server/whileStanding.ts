@@ -1,0 +1,55 @@
+/** Runs something long under authority that may end in the middle of it. */
+import type { Clock } from './clock.js';
+import type { OpenStream } from './openStreams.js';
+import type { Standing } from './standing.js';
+import { Cancelled } from './status.js';
+
+export interface Footing {
+  readonly standing: Standing;
+  readonly stream: OpenStream;
+  readonly clock: Clock;
+  /** Aborts when the call is over. */
+  readonly over: AbortSignal;
+}
+
+/**
+ * Runs `work`, whose signal aborts when authority ends, the server drains or the call is over.
+ * @throws the reason, then; `Cancelled` for the call
+ */
+export async function whileStanding<T>(
+  { standing, stream, clock, over }: Footing,
+  work: (stop: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  let cancelTimer = () => {};
+  const look = async (): Promise<void> => {
+    cancelTimer();
+    try {
+      await standing.uphold();
+    } catch (error) {
+      controller.abort(error);
+    }
+    if (controller.signal.aborted) return;
+    cancelTimer = clock.after(standing.notAfter - clock.now(), () => void look());
+  };
+  const cancel = () => controller.abort(new Cancelled());
+  const send = () => controller.abort(stream.stop.reason);
+  over.addEventListener('abort', cancel);
+  stream.stop.addEventListener('abort', send);
+  stream.onRecheck = () => void look();
+  if (over.aborted) cancel();
+  if (stream.stop.aborted) send();
+  try {
+    await look();
+    controller.signal.throwIfAborted();
+    const result = await work(controller.signal);
+    controller.signal.throwIfAborted();
+    return result;
+  } finally {
+    stream.onRecheck = () => {};
+    over.removeEventListener('abort', cancel);
+    stream.stop.removeEventListener('abort', send);
+    controller.abort();
+    cancelTimer();
+  }
+}
