@@ -1,0 +1,120 @@
+/** The composition root of the server: wires all parts, in the order in which they depend. */
+import { readFile } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import { loggerTrail } from '../audit/trail.js';
+import { type IssuerOptions, KeySet } from '../auth/keys.js';
+import { grantsAlone } from '../auth/policy.js';
+import { noRevocations } from '../auth/revocation.js';
+import { TokenVerifier } from '../auth/token.js';
+import type { TlsMaterial } from '../server/credentials.js';
+import { createServer } from '../server/server.js';
+import type { StateDir } from '../store/stateDir.js';
+import { createInProcessSupervisor } from '../supervisor/inProcess.js';
+import type { Configuration } from './config.js';
+import { chooseIsolation } from './isolationChoice.js';
+import { formatAddress, isLoopback, type ListenAddress } from './listen.js';
+
+export interface ServeOptions {
+  /** Held by the caller, see `holdStateDir`. */
+  readonly stateDir: StateDir;
+  readonly listen: ListenAddress;
+  readonly config: Configuration;
+  /** Terminals may run as the server's own user although others than this host connect. */
+  readonly allowSharedUid: boolean;
+  readonly version: string;
+  readonly logger: Logger;
+  /** Its abort ends the server: streams are sent away, then terminals stopped. */
+  readonly signal: AbortSignal;
+  /** Called once, when calls are answered. */
+  readonly onReady: (server: RunningServer) => void | Promise<void>;
+}
+
+export interface RunningServer {
+  /** With the port that was found for port 0. */
+  readonly address: string;
+  /** Reads keys and certificates again; what is unsound keeps what was there. */
+  reload(): Promise<void>;
+}
+
+/** Milliseconds that calls in progress have when the server ends. */
+const DRAIN_GRACE_MS = 5_000;
+
+/**
+ * Serves until the signal aborts. The supervisor lives in this process: with it, its terminals end;
+ * their records and histories stay.
+ * @throws Error that says what to do, for what prevents the start
+ */
+export async function serve(options: ServeOptions): Promise<void> {
+  const { stateDir, config, listen, logger, version, signal } = options;
+  const isolation = chooseIsolation({
+    runAs: config.run_as,
+    isLocal: isLoopback(listen.host),
+    uid: process.getuid?.() ?? 0,
+    allowSharedUid: options.allowSharedUid,
+  });
+  const keys = new KeySet(config.issuers.map(issuerOptions));
+  await keys.reload();
+  const tls = await readTls(config);
+
+  let address = formatAddress(listen);
+  await using supervisor = await createInProcessSupervisor({
+    stateDir: stateDir.path,
+    stateDirId: stateDir.id,
+    isolation,
+    version,
+    log: logger,
+    logSync: config.log.sync,
+    locator: () => `grpc://${address}`,
+  });
+  await using server = await createServer({
+    supervisor,
+    stateDir: stateDir.path,
+    tokens: new TokenVerifier({ keys, audience: config.audience, clock: Date.now }),
+    policy: grantsAlone,
+    revocations: noRevocations,
+    audit: loggerTrail(logger),
+    logger,
+    tls,
+    listen,
+    version,
+    limits: {
+      maxConnections: config.limits.connections,
+      maxStreamsPerPrincipal: config.limits.streams_per_principal,
+    },
+  });
+  address = formatAddress({ host: listen.host, port: server.port });
+  await options.onReady({
+    address,
+    async reload() {
+      await keys.reload();
+      server.replaceTls(await readTls(config));
+      server.recheck();
+    },
+  });
+  logger.info({ address, isolation, stateDir: stateDir.path, version }, 'serving');
+  await aborted(signal);
+  logger.info({ graceMs: DRAIN_GRACE_MS }, 'draining');
+  await server.drain(DRAIN_GRACE_MS);
+}
+
+function issuerOptions({
+  issuer,
+  jwks_file,
+  ceiling,
+}: Configuration['issuers'][number]): IssuerOptions {
+  return { issuer, jwksFile: jwks_file, ...(ceiling && { ceiling }) };
+}
+
+async function readTls({ tls }: Configuration): Promise<TlsMaterial> {
+  const [cert, key, clientCa] = await Promise.all([
+    readFile(tls.cert),
+    readFile(tls.key),
+    tls.client_ca === undefined ? undefined : readFile(tls.client_ca),
+  ]);
+  return { cert, key, ...(clientCa && { clientCa }) };
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}

@@ -1,0 +1,165 @@
+/** One attachment from this process's own terminal or pipes; what attach and run share. */
+import type { AttachEvent, Attachment } from '../client/attach.js';
+import type { Client } from '../client/connect.js';
+import { AttachFrameKind, type Denied } from '../gen/public/grantty/v1/stream_pb.js';
+import { AttachmentKind, type ExitStatus } from '../gen/public/grantty/v1/terminal_pb.js';
+import { DetachScanner } from './detachKeys.js';
+import { ExitCode } from './exitCode.js';
+import { note, writeBytes } from './output.js';
+import { processExitCode } from './processExit.js';
+import { Screen, windowSize } from './screen.js';
+
+export { windowSize };
+
+export interface AttachSettings {
+  /** Empty: nothing detaches. */
+  readonly detachKeys: Uint8Array;
+  /** Whether the terminal gets this window's size, now and when it changes. */
+  readonly followWindow: boolean;
+}
+
+export interface TerminalName {
+  readonly id: string;
+  readonly owner?: string;
+}
+
+/** The person has pressed the detach keys. */
+class Detached extends Error {}
+
+/** A signal asks this process to end. */
+class Interrupted extends Error {
+  constructor(readonly signal: NodeJS.Signals) {
+    super(signal);
+  }
+}
+
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+
+/** Resolves with the process's exit code, or 0 when the person detached. */
+export async function attachTerminal(
+  client: Client,
+  terminal: TerminalName,
+  settings: AttachSettings,
+): Promise<number> {
+  const leaving = new AbortController();
+  const interrupt = (signal: NodeJS.Signals) => leaving.abort(new Interrupted(signal));
+  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt);
+  try {
+    return await attached(client, terminal, settings, leaving);
+  } catch (error) {
+    if (error instanceof Detached) {
+      note('detached; the terminal lives on');
+      return ExitCode.OK;
+    }
+    if (!(error instanceof Interrupted)) throw error;
+    for (const signal of ENDING_SIGNALS) process.off(signal, interrupt);
+    // The screen is given back; now the signal does what it does to a process without a handler.
+    process.kill(process.pid, error.signal);
+    return ExitCode.OWN_FAILURE;
+  } finally {
+    for (const signal of ENDING_SIGNALS) process.off(signal, interrupt);
+  }
+}
+
+async function attached(
+  client: Client,
+  terminal: TerminalName,
+  settings: AttachSettings,
+  leaving: AbortController,
+): Promise<number> {
+  const size = settings.followWindow ? windowSize() : undefined;
+  let screen: Screen | undefined;
+  await using attachment = await client.attach(
+    {
+      terminal,
+      kind: process.stdin.isTTY ? AttachmentKind.HUMAN : AttachmentKind.SERVICE,
+      ...(size && { size }),
+    },
+    {
+      signal: leaving.signal,
+      onInterruption: (_, attempt) => {
+        if (attempt === 1) screen?.note('the connection was lost; trying again');
+      },
+    },
+  );
+  using lent = new Screen();
+  screen = lent;
+  const follow = () => {
+    const now = windowSize();
+    if (now) void attachment.resize(now);
+  };
+  if (settings.followWindow) process.stdout.on('resize', follow);
+  void forwardInput(attachment, settings.detachKeys, leaving);
+  try {
+    return processExitCode(await showOutput(attachment.events, lent));
+  } finally {
+    process.stdout.off('resize', follow);
+    // Ends the wait for input, and with it what keeps this process.
+    process.stdin.destroy();
+  }
+}
+
+async function showOutput(
+  events: AsyncIterable<AttachEvent>,
+  screen: Screen,
+): Promise<ExitStatus | undefined> {
+  let status: ExitStatus | undefined;
+  const told = new Set<string>();
+  for await (const event of events) {
+    switch (event.case) {
+      case 'output':
+        screen.modes.push(event.value.data);
+        await writeBytes(event.value.data);
+        break;
+      case 'exited':
+        status = event.value.status;
+        break;
+      case 'denied':
+        tellOnce(told, event.value, screen);
+        break;
+      case 'reconnected':
+        screen.note(reconnectedText(event.value.inputInDoubt));
+        break;
+    }
+  }
+  return status;
+}
+
+/** Each kind of refusal once: a person without the right to type does not want a line per key. */
+function tellOnce(told: Set<string>, denied: Denied, screen: Screen): void {
+  const kind = AttachFrameKind[denied.frame]?.toLowerCase() ?? 'frame';
+  const key = `${kind} ${denied.reason}`;
+  if (told.has(key)) return;
+  told.add(key);
+  const needed = denied.requiredAction === '' ? '' : ` (needs ${denied.requiredAction})`;
+  screen.note(`${kind === 'open' ? 'resize' : kind} refused: ${denied.message}${needed}`);
+}
+
+function reconnectedText(inputInDoubt: number): string {
+  const doubt = `; the last ${inputInDoubt} bytes typed may not have arrived`;
+  return `connected again${inputInDoubt > 0 ? doubt : ''}`;
+}
+
+/** Standard input to the terminal, until it ends, the person detaches, or it is destroyed. */
+async function forwardInput(
+  attachment: Attachment,
+  detachKeys: Uint8Array,
+  leaving: AbortController,
+): Promise<void> {
+  // Keys are pressed by a person; what comes from a pipe is data and holds no detach keys.
+  const scanner = new DetachScanner(process.stdin.isTTY ? detachKeys : new Uint8Array());
+  try {
+    for await (const chunk of process.stdin) {
+      const { pass, detach } = scanner.push(chunk);
+      if (pass.length > 0) await attachment.input(pass);
+      if (detach) {
+        leaving.abort(new Detached());
+        return;
+      }
+    }
+    attachment.endInput();
+  } catch (error) {
+    // Destroyed at the end of the attachment, which has told how it went.
+    if (!process.stdin.destroyed) leaving.abort(error);
+  }
+}

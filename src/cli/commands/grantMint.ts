@@ -1,0 +1,136 @@
+/** `ctx grant mint`: signs a token with an issuer key, without a server. */
+import { readFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { capabilities } from '../../core/capability.js';
+import { action } from '../action.js';
+import { UsageError } from '../exitCode.js';
+import { writeLine } from '../output.js';
+import { collect, parseDuration } from '../values.js';
+
+export interface MintFlags {
+  readonly key: string;
+  readonly sub: string;
+  readonly actions: string;
+  readonly owner: string;
+  readonly agent: string;
+  readonly session: string;
+  readonly terminal: string;
+  readonly ttl: number;
+  readonly iss: string;
+  readonly aud: string;
+  readonly kid?: string;
+  readonly cnf?: string;
+  readonly constraint?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** What `serve --dev` expects, so that its key needs no more flags. */
+export const DEFAULT_ISSUER = 'urn:grantty:dev';
+export const DEFAULT_AUDIENCE = 'urn:grantty:dev';
+
+export function grantMintCommand(): Command {
+  return new Command('mint')
+    .description('sign a token that carries one grant')
+    .requiredOption('--key <file>', "the issuer's private key, a JWK")
+    .requiredOption('--sub <subject>', 'who the token is for')
+    .requiredOption('--actions <list>', `separated by commas, of ${capabilities.join(', ')}`)
+    .requiredOption('--owner <selector>', 'owner: a name, prefix*, or * (never matches owner 0)')
+    .requiredOption('--agent <selector>', 'agent')
+    .requiredOption('--session <selector>', 'session')
+    .requiredOption('--terminal <selector>', 'terminal')
+    .option('--ttl <duration>', 'life of the token, at most 1h', parseDuration, 600_000)
+    .option('--iss <issuer>', 'issuer, as the server knows it', DEFAULT_ISSUER)
+    .option('--aud <audience>', 'audience, as the server calls itself', DEFAULT_AUDIENCE)
+    .option('--kid <id>', "key id (default: the key's own)")
+    .option('--cnf <cert>', 'PEM of the client certificate that the token is bound to')
+    .option(
+      '--constraint <name=json>',
+      'constraint of the grant, like max_terminals=3 or signals=["SIGINT"]; may be repeated',
+      collect,
+    )
+    .option('--json', 'print {"token": ...}')
+    .action(
+      action(async (flags: MintFlags) => {
+        const { mintToken } = await import('../../auth/mint.js');
+        const thumbprint = flags.cnf === undefined ? undefined : await thumbprintOf(flags.cnf);
+        const token = await mintToken({
+          key: await readKey(flags.key),
+          issuer: flags.iss,
+          audience: flags.aud,
+          subject: flags.sub,
+          ttl: Math.round(flags.ttl / 1000),
+          grants: [await grantOf(flags)],
+          now: Date.now(),
+          ...(flags.kid !== undefined && { kid: flags.kid }),
+          ...(thumbprint !== undefined && { x5tS256: thumbprint }),
+        });
+        await writeLine(flags.json ? JSON.stringify({ token }) : token);
+      }),
+    );
+}
+
+/** The grant as it stands in `authorization_details`; minting checks it as a server would. */
+export async function grantOf(flags: MintFlags): Promise<Readonly<Record<string, unknown>>> {
+  const { GRANT_TYPE } = await import('../../core/grant.js');
+  const constraints = parseConstraintFlags(flags.constraint);
+  return {
+    type: GRANT_TYPE,
+    id: 'g1',
+    actions: flags.actions.split(',').map((name) => name.trim()),
+    resource: {
+      owner: flags.owner,
+      agent: flags.agent,
+      session: flags.session,
+      terminal: flags.terminal,
+    },
+    ...(Object.keys(constraints).length > 0 && { constraints }),
+  };
+}
+
+/** `name=json`; what is no JSON is taken as text, so that `signal_bytes=allow` works. */
+export function parseConstraintFlags(flags: readonly string[] = []): Record<string, unknown> {
+  const constraints: Record<string, unknown> = {};
+  for (const flag of flags) {
+    const at = flag.indexOf('=');
+    if (at < 1) throw new UsageError(`--constraint "${flag}": write NAME=JSON`);
+    const name = flag.slice(0, at);
+    if (Object.hasOwn(constraints, name)) {
+      throw new UsageError(`--constraint "${name}" is given twice`);
+    }
+    constraints[name] = jsonOrText(flag.slice(at + 1));
+  }
+  return constraints;
+}
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+async function readKey(path: string): Promise<Record<string, string>> {
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new UsageError(`--key: ${error.message}`);
+  });
+  // The parser's own message would quote the text, and the text is a secret.
+  const key = jsonOrText(text);
+  if (typeof key === 'object' && key !== null && 'kty' in key) return key as Record<string, string>;
+  throw new UsageError(`--key: ${path} is not a JWK`);
+}
+
+/** `x5t#S256` of RFC 8705: SHA-256 of the certificate's DER, base64url. */
+async function thumbprintOf(path: string): Promise<string> {
+  const [{ createHash, X509Certificate }, pem] = await Promise.all([
+    import('node:crypto'),
+    readFile(path).catch((error: Error) => {
+      throw new UsageError(`--cnf: ${error.message}`);
+    }),
+  ]);
+  try {
+    return createHash('sha256').update(new X509Certificate(pem).raw).digest('base64url');
+  } catch {
+    throw new UsageError(`--cnf: ${path} is not a certificate`);
+  }
+}

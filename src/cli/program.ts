@@ -1,0 +1,60 @@
+/** The tree of commands. Here only what parsing needs is loaded; a command loads the rest itself. */
+import { Command } from 'commander';
+import { attachCommand } from './commands/attach.js';
+import { createCommand } from './commands/create.js';
+import { grantInspectCommand } from './commands/grantInspect.js';
+import { grantMintCommand } from './commands/grantMint.js';
+import { killCommand } from './commands/kill.js';
+import { listCommand } from './commands/list.js';
+import { resizeCommand } from './commands/resize.js';
+import { runCommand } from './commands/run.js';
+import { serveCommand } from './commands/serve.js';
+import { signalCommand } from './commands/signal.js';
+import { statusCommand } from './commands/status.js';
+import { stopCommand } from './commands/stop.js';
+import { versionCommand } from './commands/version.js';
+import { waitCommand } from './commands/wait.js';
+import { watchCommand } from './commands/watch.js';
+import { writeCommand } from './commands/write.js';
+import { readVersion } from './version.js';
+
+export function program(): Command {
+  const ctx = new Command('ctx')
+    .description('Durable terminals behind signed grants.')
+    .version(readVersion(), '-V, --version')
+    .addCommand(
+      group('terminal', 'create, watch, attach to and end terminals', [
+        createCommand(),
+        runCommand(),
+        listCommand(),
+        statusCommand(),
+        watchCommand(),
+        attachCommand(),
+        writeCommand(),
+        resizeCommand(),
+        signalCommand(),
+        stopCommand(),
+        killCommand(),
+        waitCommand(),
+      ]),
+    )
+    .addCommand(
+      group('grant', 'make and look at tokens', [grantMintCommand(), grantInspectCommand()]),
+    )
+    .addCommand(serveCommand())
+    .addCommand(versionCommand());
+  throwInsteadOfExit(ctx);
+  return ctx;
+}
+
+function group(name: string, description: string, commands: readonly Command[]): Command {
+  const command = new Command(name).description(description);
+  for (const sub of commands) command.addCommand(sub);
+  return command;
+}
+
+/** So that usage errors get the exit code of main.ts. */
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride().showHelpAfterError('(see --help)');
+  for (const sub of command.commands) throwInsteadOfExit(sub);
+}

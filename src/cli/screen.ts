@@ -1,0 +1,48 @@
+/** The person's terminal while it is lent to another one: raw, and given back whatever happens. */
+import { writeSync } from 'node:fs';
+import { ScreenModes } from './screenModes.js';
+import type { Size } from './values.js';
+
+/** Of the terminal that standard output is; undefined where it is none. */
+export function windowSize(): Size | undefined {
+  const { isTTY, columns, rows } = process.stdout;
+  return isTTY && columns > 0 && rows > 0 ? { columns, rows } : undefined;
+}
+
+/**
+ * Raw from construction to disposal where standard input is a terminal. Given back at the latest
+ * when the process exits, by an uncaught error too; nothing can be done about SIGKILL.
+ */
+export class Screen implements Disposable {
+  readonly modes = new ScreenModes();
+  readonly #raw = process.stdin.isTTY === true;
+  #given = false;
+
+  constructor() {
+    if (this.#raw) process.stdin.setRawMode(true);
+    process.on('exit', this.#giveBack);
+  }
+
+  /** A line about the connection, not of the program. */
+  note(text: string): void {
+    const end = this.#raw ? '\r\n' : '\n';
+    process.stderr.write(`${this.#raw ? end : ''}ctx: ${text}${end}`);
+  }
+
+  [Symbol.dispose](): void {
+    this.#giveBack();
+    process.off('exit', this.#giveBack);
+  }
+
+  readonly #giveBack = () => {
+    if (this.#given) return;
+    this.#given = true;
+    try {
+      if (this.#raw) process.stdin.setRawMode(false);
+      // The program's own line may be unfinished: what follows begins on a new one.
+      if (process.stdout.isTTY) writeSync(process.stdout.fd, `${this.modes.restoring()}\r\n`);
+    } catch {
+      // The terminal is gone, and with it what would have to be given back.
+    }
+  };
+}
