@@ -1,0 +1,129 @@
+/** The whole service in this process: TLS on loopback, real tokens, a real supervisor. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeDevelopmentCertificates } from '../../src/app/certificates.js';
+import { loggerTrail } from '../../src/audit/trail.js';
+import { KeySet } from '../../src/auth/keys.js';
+import { generateIssuerKey, mintToken } from '../../src/auth/mint.js';
+import { grantsAlone } from '../../src/auth/policy.js';
+import { noRevocations } from '../../src/auth/revocation.js';
+import { TokenVerifier } from '../../src/auth/token.js';
+import { type Client, connect } from '../../src/client/connect.js';
+import { type Capability, capabilities } from '../../src/core/capability.js';
+import { GRANT_TYPE } from '../../src/core/grant.js';
+import { createServer, type GranttyServer } from '../../src/server/server.js';
+import type { Supervisor } from '../../src/supervisor/api.js';
+import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
+import { owner, silentLog } from './registry.js';
+
+const ISSUER = 'https://issuer.test';
+const AUDIENCE = 'grantty-test';
+
+// Before any PTY is open: openssl(1) is a child process, and those inherit masters.
+const certificates = makeDevelopmentCertificates({
+  hosts: ['127.0.0.1', 'localhost'],
+  clientName: 'test client',
+  days: 1,
+});
+const issuer = await generateIssuerKey();
+
+export interface TokenSpec {
+  readonly subject?: string;
+  readonly actions?: readonly Capability[];
+  readonly resource?: Partial<Record<'owner' | 'agent' | 'session' | 'terminal', string>>;
+  readonly constraints?: Readonly<Record<string, unknown>>;
+  /** Seconds. */
+  readonly ttl?: number;
+}
+
+export interface TestService extends AsyncDisposable {
+  readonly supervisor: Supervisor;
+  readonly server: GranttyServer;
+  readonly stateDir: string;
+  readonly address: string;
+  /** PEM of the authority that signed the server's certificate. */
+  readonly ca: string;
+  /** All seven capabilities over the owner's terminals, unless the spec says less. */
+  token(spec?: TokenSpec): Promise<string>;
+  /** A connection of its own, with a token of that spec. Closed with the service. */
+  client(spec?: TokenSpec): Client;
+}
+
+export async function startService(): Promise<TestService> {
+  const stateDir = await mkdtemp(join(tmpdir(), 'grantty-service-'));
+  const jwksFile = join(stateDir, 'jwks.json');
+  await writeFile(jwksFile, JSON.stringify(issuer.jwks));
+  const keys = new KeySet([{ issuer: ISSUER, jwksFile }]);
+  await keys.reload();
+  const supervisor = await createInProcessSupervisor({
+    stateDir,
+    stateDirId: 'test',
+    isolation: { mode: 'shared-uid', owners: owner },
+    version: 'test',
+    log: silentLog,
+    locator: ({ id }) => `test:${id}`,
+  });
+  const server = await createServer({
+    supervisor,
+    stateDir,
+    tokens: new TokenVerifier({ keys, audience: AUDIENCE, clock: Date.now }),
+    policy: grantsAlone,
+    revocations: noRevocations,
+    audit: loggerTrail(silentLog),
+    logger: silentLog,
+    tls: {
+      cert: Buffer.from(certificates.server.cert),
+      key: Buffer.from(certificates.server.key),
+    },
+    listen: { host: '127.0.0.1', port: 0 },
+    version: 'test',
+  });
+  const address = `127.0.0.1:${server.port}`;
+  const clients: Client[] = [];
+  const token = (spec: TokenSpec = {}) =>
+    mintToken({
+      key: issuer.privateJwk,
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      subject: spec.subject ?? 'tester',
+      ttl: spec.ttl ?? 3600,
+      now: Date.now(),
+      grants: [
+        {
+          type: GRANT_TYPE,
+          id: 'g1',
+          actions: spec.actions ?? capabilities,
+          resource: { owner, agent: '*', session: '*', terminal: '*', ...spec.resource },
+          constraints: { env_allow: ['*'], ...spec.constraints },
+        },
+      ],
+    });
+  return {
+    supervisor,
+    server,
+    stateDir,
+    address,
+    ca: certificates.ca,
+    token,
+    client(spec) {
+      let minted: Promise<string> | undefined;
+      const client = connect({
+        address,
+        ca: certificates.ca,
+        token: () => {
+          minted ??= token(spec);
+          return minted;
+        },
+      });
+      clients.push(client);
+      return client;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const client of clients) client.close();
+      await server[Symbol.asyncDispose]();
+      await supervisor[Symbol.asyncDispose]();
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
