@@ -18,7 +18,10 @@ const run = promisify(execFile);
 const DEADLINE_MS = 60_000;
 
 const say = (text) => console.log(`\n${styleText('bold', `# ${text}`)}`);
-const show = (text) => console.log(text.replace(/\s*$/, '').replace(/^/gm, '    '));
+const show = (text) => {
+  const trimmed = text.replace(/\s*$/, '');
+  if (trimmed !== '') console.log(trimmed.replace(/^/gm, '    '));
+};
 
 /** Runs `ctx`, prints the command and what it said. Resolves with its exit code and output. */
 async function ctx(args, { env, quiet = false } = {}) {
@@ -87,8 +90,16 @@ class Agent {
     return this.attachment.input(Buffer.from(text));
   }
 
+  /** Resolves once that was printed; what comes up to it is passed over. */
   async until(text) {
-    while (!this.#text.slice(this.#seen).includes(text)) await this.#more();
+    for (;;) {
+      const at = this.#text.indexOf(text, this.#seen);
+      if (at >= 0) {
+        this.#seen = at + text.length;
+        return;
+      }
+      await this.#more();
+    }
   }
 
   #more() {

@@ -30,6 +30,8 @@ export interface Lease {
   readonly id: string;
   /** Milliseconds since the Unix epoch. */
   readonly notAfter: number;
+  /** A second name to fence it by: the connection that it came by, put there on arrival. */
+  readonly scope?: string;
 }
 
 /** Who runs the children; see the isolation modes in docs/architecture.md. */
@@ -184,7 +186,10 @@ export type LiveItem =
   | { readonly kind: 'events'; readonly events: readonly TerminalEvent[] }
   | { readonly kind: 'resized'; readonly size: TerminalSize };
 
-/** One attachment's way in. Disposing ends the attachment, not the terminal. */
+/**
+ * One attachment's way in. Disposing ends the attachment, not the terminal; so does resuming it by
+ * another channel. What it has queued then is dropped: `taken` as told to the next one stands.
+ */
 export interface InputChannel extends AsyncDisposable {
   readonly attachmentId: string;
   /** Whether the attachment asked for was resumed. */

@@ -12,7 +12,7 @@ export class Attachment {
   readonly since: number;
   /** Input bytes that the line discipline has taken, over all streams of this attachment. */
   taken = 0;
-  /** Which opening of it is the present one: an older stream's input is refused. */
+  /** Which opening of it is the present one, raised at its end too: input of any other is refused. */
   opening = 0;
   wrote = false;
 
@@ -53,6 +53,7 @@ export class Attachments {
   /** Ends one opening; the attachment stays resumable. Nothing happens when it was resumed since. */
   close(attachment: Attachment, opening: number): void {
     if (attachment.opening !== opening || !this.#open.delete(attachment.id)) return;
+    attachment.opening += 1;
     this.#detached.set(attachment.id, attachment);
     const oldest = this.#detached.keys().next();
     if (this.#detached.size > MAX_DETACHED && !oldest.done) this.#detached.delete(oldest.value);

@@ -28,7 +28,8 @@ export class Leases {
 
   /** Undefined while the lease holds, else why it does not. */
   refusal(lease: Lease): GranttyError | undefined {
-    if (this.#fenced.has(lease.id)) {
+    const { id, scope } = lease;
+    if (this.#fenced.has(id) || (scope !== undefined && this.#fenced.has(scope))) {
       return new GranttyError('GRANT_REVOKED', 'the authority for this operation was revoked');
     }
     if (this.now() >= lease.notAfter) {

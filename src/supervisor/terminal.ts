@@ -39,6 +39,8 @@ export class Terminal {
   #instance: Instance | undefined;
   /** Resolves when the exit of the latest instance is on disk and published. */
   #ended: Promise<void> = Promise.resolve();
+  /** Resolves when the sweep after the latest exit, if there was one, is over. */
+  #swept: Promise<void> = Promise.resolve();
   /** First and next seq while no instance has the log open; undefined until it was looked at. */
   #seqs: Promise<{ readonly first: number; readonly next: number }> | undefined;
   #paused: TerminalSnapshot['paused'];
@@ -158,8 +160,15 @@ export class Terminal {
     this.#instance = undefined;
     this.#publish({ kind: 'events', events: [event] });
     await instance.close();
-    if (kept.onExit === 'sweep') {
-      await endTree(instance.marks, { signals: ['SIGHUP', 'SIGKILL'], graceMs: KILL_GRACE_MS });
+    if (kept.onExit === 'sweep') this.#swept = this.#sweep(instance.marks);
+  }
+
+  /** Ends what outlived the top-level process of a terminal that was created so. */
+  async #sweep(marks: TreeMarks): Promise<void> {
+    const left = await endTree(marks, { signals: ['SIGHUP', 'SIGKILL'], graceMs: KILL_GRACE_MS });
+    const { owner, id } = this.#record;
+    if (left.length > 0) {
+      this.context.log.warn({ owner, id, survivors: left.length }, 'processes outlived the sweep');
     }
   }
 
@@ -204,6 +213,8 @@ export class Terminal {
   attach(spec: AttachmentSpec): InputChannel {
     const attachment = this.#attachments.open(spec, this.context.now());
     const opening = attachment.opening;
+    // What an older stream of it has queued must not be taken after `taken` was told.
+    this.#instance?.dropRefused();
     return {
       attachmentId: attachment.id,
       resumed: opening > 1,
@@ -211,7 +222,10 @@ export class Terminal {
         return attachment.taken;
       },
       send: (data, lease) => this.#send(attachment, opening, data, lease),
-      [Symbol.asyncDispose]: async () => this.#attachments.close(attachment, opening),
+      [Symbol.asyncDispose]: async () => {
+        this.#attachments.close(attachment, opening);
+        this.#instance?.dropRefused();
+      },
     };
   }
 
@@ -221,13 +235,11 @@ export class Terminal {
     data: Uint8Array,
     lease: Lease,
   ): Promise<number> {
-    if (attachment.opening !== opening) {
-      throw fieldInvalid('attachment_id', 'this attachment was resumed by another stream');
-    }
+    if (attachment.opening !== opening) throw streamEnded();
     attachment.wrote = true;
     await this.#running().send(
       data,
-      () => this.context.leases.refusal(lease),
+      () => (attachment.opening === opening ? this.context.leases.refusal(lease) : streamEnded()),
       (bytes) => {
         attachment.taken += bytes;
       },
@@ -283,6 +295,7 @@ export class Terminal {
       if (this.#paused) await instance.close();
       await this.#ended;
     }
+    await this.#swept;
     for (const queue of this.#subscribers) queue.end();
   }
 
@@ -349,6 +362,13 @@ export class Terminal {
     await written;
     this.context.changed(this);
   }
+}
+
+function streamEnded(): GranttyError {
+  return fieldInvalid(
+    'attachment_id',
+    'this stream of the attachment has ended, or another one has resumed it',
+  );
 }
 
 function stillRunning(): GranttyError {
