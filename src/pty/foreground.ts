@@ -1,4 +1,5 @@
 /** The foreground process group of a terminal: who it is, a signal to it, whether it waits for input. */
+import { setTimeout } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { type SignalName, signalNumbers } from '../core/signals.js';
 import { waitForInput } from './inputWait.js';
@@ -29,6 +30,7 @@ export async function foregroundGroup(marks: TerminalMarks): Promise<number | un
     const member = processes.find((process) => isMember(process, marks, group));
     const stillThere = member !== undefined && isMember(readProcess(member.pid), marks, group);
     if (stillThere && namedGroup(marks) === group) return group;
+    await setTimeout(RETRY_MS);
   }
   return undefined;
 }
@@ -58,22 +60,28 @@ export async function signalForeground(
 export async function foregroundState(marks: TerminalMarks): Promise<Foreground> {
   const group = namedGroup(marks);
   if (group === undefined) return { shellInForeground: false, waitingForInput: 'unknown' };
-  const { processes } = await scanProcesses();
-  const members = processes.filter((process) => isMember(process, marks, group));
-  const state = {
-    processGroup: group,
-    shellInForeground: members.some(({ pid }) => pid === marks.pid),
+  let hasShell = false;
+  const members = async () => {
+    const { processes } = await scanProcesses();
+    const found = processes.filter((process) => isMember(process, marks, group));
+    hasShell = found.some(({ pid }) => pid === marks.pid);
+    return found;
   };
-  if (members.length === 0) return { ...state, waitingForInput: 'unknown' };
   const waitingForInput = await waitForInput(members, marks.ttyDevice);
-  // What was seen of a group that is in the background by now says nothing.
-  return namedGroup(marks) === group
-    ? { ...state, waitingForInput }
-    : { ...state, waitingForInput: 'unknown' };
+  return {
+    processGroup: group,
+    shellInForeground: hasShell,
+    // What was seen of a group that is in the background by now says nothing.
+    waitingForInput: namedGroup(marks) === group ? waitingForInput : 'unknown',
+  };
 }
 
-/** A group that comes to the fore while the last one is verified is looked at again. */
-const MAX_ATTEMPTS = 3;
+/**
+ * A group may have just ended, and the shell not yet have taken the terminal back; or another one
+ * has come to the fore while it was verified.
+ */
+const MAX_ATTEMPTS = 5;
+const RETRY_MS = 5;
 
 /** What the kernel says through the top-level process, whose terminal it must be. */
 function namedGroup({ pid, startTime, ttyDevice }: TerminalMarks): number | undefined {

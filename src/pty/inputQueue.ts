@@ -53,8 +53,9 @@ export class InputQueue {
 
   /**
    * Queues one frame; resolves when the line discipline has taken all of it. `data` must not change
-   * until then. `mayWrite` is asked immediately before each attempt; when it refuses, the frame ends
-   * where it is. `onTaken` hears of each number of bytes as they are taken.
+   * until then. `mayWrite` is asked now, so that nothing waits in vain, and immediately before each
+   * attempt; when it refuses, the frame ends where it is. `onTaken` hears how many bytes are taken,
+   * each time some are.
    */
   send(
     data: Uint8Array,
@@ -62,7 +63,8 @@ export class InputQueue {
     onTaken?: (bytes: number) => void,
   ): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.#ended) throw this.#ended;
+      const refusal = this.#ended ?? mayWrite();
+      if (refusal) throw refusal;
       if (this.#queuedBytes + data.length > MAX_INPUT_QUEUE_BYTES) {
         throw new GranttyError(
           'INPUT_QUEUE_FULL',

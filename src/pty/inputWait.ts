@@ -1,6 +1,7 @@
 /** The exact probe: whether every thread of some processes waits for input from one terminal. */
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { endianness } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
 import type { ProcessInfo } from './processTable.js';
 
 /**
@@ -48,25 +49,52 @@ const LOWEST_STACK = 0x1_0000_0000n;
 /** Device number of /dev/tty, which is whatever terminal its opener has. */
 const DEV_TTY = 0x0500;
 
+/**
+ * `members` scans for the processes asked about. They are looked at twice: when no thread has come,
+ * gone or run in between, all of them waited at one moment, whatever the order of looking.
+ */
 export async function waitForInput(
-  processes: readonly ProcessInfo[],
+  members: () => Promise<readonly ProcessInfo[]>,
   ttyDevice: number,
 ): Promise<InputWait> {
   const calls = CALLS[process.arch];
   if (!calls || endianness() !== 'LE') return 'unknown';
   try {
-    for (const { pid } of processes) {
-      const threads = await readdir(`/proc/${pid}/task`);
-      if (threads.length > MAX_THREADS) return 'unknown';
-      for (const thread of threads) {
-        const answer = await threadWaits({ pid, ttyDevice, calls }, thread);
-        if (answer !== 'yes') return answer;
-      }
+    const threads = await threadsOf(await members());
+    if (threads.length === 0) return 'unknown';
+    for (const { pid, call } of threads) {
+      const waits = await callWaits({ pid, ttyDevice, calls }, call);
+      if (waits !== 'yes') return waits;
     }
-    return 'yes';
+    const again = await threadsOf(await members());
+    return isDeepStrictEqual(threads, again) ? 'yes' : 'unknown';
   } catch {
     return 'unknown';
   }
+}
+
+interface Thread {
+  readonly pid: number;
+  readonly thread: string;
+  /** How often it has given up a processor: the same number, so it has not run since. */
+  readonly switches: string;
+  /** `running`, or number, six arguments, stack and program counter, or `-1` and the last two. */
+  readonly call: string;
+}
+
+async function threadsOf(processes: readonly ProcessInfo[]): Promise<Thread[]> {
+  const found: Thread[] = [];
+  for (const { pid } of processes) {
+    const threads = await readdir(`/proc/${pid}/task`);
+    if (threads.length > MAX_THREADS) throw new Error('too many threads to look at');
+    for (const thread of threads) {
+      const status = await readFile(`/proc/${pid}/task/${thread}/status`, 'latin1');
+      const call = await readFile(`/proc/${pid}/task/${thread}/syscall`, 'latin1');
+      const switches = status.match(/^(?:non)?voluntary_ctxt_switches:.*$/gm)?.join() ?? '';
+      found.push({ pid, thread, switches, call: call.trim() });
+    }
+  }
+  return found;
 }
 
 interface Subject {
@@ -75,27 +103,30 @@ interface Subject {
   readonly calls: ReadonlyMap<number, Call>;
 }
 
-/** /proc/<pid>/task/<tid>/syscall: `running`, or number, six arguments, stack and program counter. */
-async function threadWaits(subject: Subject, thread: string): Promise<InputWait> {
-  const path = `/proc/${subject.pid}/task/${thread}/syscall`;
-  const text = (await readFile(path, 'latin1')).trim();
-  const [number, first, second] = text.split(' ');
-  const stack = text.split(' ').at(-2);
-  if (text === 'running') return 'no';
-  if (number === undefined || first === undefined || second === undefined) return 'no';
+async function callWaits(subject: Subject, call: string): Promise<InputWait> {
+  const words = call.split(' ');
+  const [number, first, second] = words;
+  const stack = words.at(-2);
+  if (call === 'running') return 'no';
+  if (number === undefined || first === undefined || second === undefined) return 'unknown';
   if (stack === undefined || BigInt(stack) < LOWEST_STACK) return 'unknown';
   switch (subject.calls.get(Number(number))) {
     case 'read':
-      return answer(await isTerminal(subject, Number(first)));
+      return answer(await isTerminal(subject, int(first)));
     case 'poll':
-      return polled(subject, BigInt(first), Number(second));
+      return polled(subject, BigInt(first), int(second));
     case 'select':
-      return selected(subject, Number(first), BigInt(second));
+      return selected(subject, int(first), BigInt(second));
     case 'epoll':
-      return epolled(subject, Number(first));
+      return epolled(subject, int(first));
     case undefined:
       return 'no';
   }
+}
+
+/** A register holds more than the int that the call takes from it. */
+function int(register: string): number {
+  return Number(BigInt.asIntN(32, BigInt(register)));
 }
 
 /** select(2): bit n of the set that is read stands for descriptor n. */

@@ -12,78 +12,77 @@ export interface Launch {
 const OWN_PREFIX = 'GRANTTY_LAUNCH_';
 
 /**
- * Variables that would act on what runs before the command: on the C library of the program that
- * changes the uid as root (those that glibc keeps from set-uid programs, sysdeps/generic/
- * unsecvars.h; musl's are among them), and on the shell (POSIX.1-2017, XCU 2.5.3; bash(1)).
+ * Nothing is done because of these, so they pass as they are: the mark by which the process is found
+ * from the first moment, and those that a shell lets nobody set.
  */
-const EARLY_VARIABLE = new RegExp(
-  `^(?:${[
-    'LD_.*|MALLOC_.*|GLIBC_.*|GCONV_PATH|GETCONF_DIR|HOSTALIASES|LOCALDOMAIN|LOCPATH|NIS_PATH',
-    'NLSPATH|RESOLV_.*|RES_OPTIONS|TMPDIR|TZDIR',
-    'ENV|BASH_ENV|SHELLOPTS|BASHOPTS|POSIXLY_CORRECT|IFS|PS4|CDPATH|GLOBIGNORE|PWD|OLDPWD|SHLVL',
-  ].join('|')})$`,
-);
+const PASSED = new Set(['CTX_INSTANCE', 'UID', 'EUID', 'GROUPS']);
 
-/** A shell sets these for what it executes. */
-const FORGET = 'unset PWD OLDPWD SHLVL';
+/** A shell has these for itself: they would not get through. */
+const REFUSED = new Set(['OPTIND', 'PPID']);
 
 /**
  * Executes its arguments with descriptors 0, 1 and 2 only. node-pty's prebuilt library was compiled
  * without close_range(2): it marks descriptors one by one and stops at the first number that is
  * free, so that masters above it would reach the child, which could read and type into terminals of
  * others. forkPty leaves no number free, but an I/O thread may close one at that moment; this makes
- * it certain. A small sh closes numbers of one digit only; bash closes all; without bash what should
- * have been closed is not run.
+ * it certain. A small sh closes numbers of one digit only, bash all of them; where there is no bash,
+ * a command that would inherit something is not run.
  */
-const fd = `${OWN_PREFIX}FD`;
-const left = `${OWN_PREFIX}LEFT`;
-const CLOSE_INHERITED = [
-  '[ -h /proc/self/fd/0 ] || exit 126',
-  `${left}=`,
-  `for ${fd} in /proc/self/fd/*; do`,
-  `  ${fd}="\${${fd}##*/}"`,
-  `  [ "$${fd}" -le 2 ] || [ ! -h "/proc/self/fd/$${fd}" ] || ${left}="$${left} $${fd}>&-"`,
-  'done',
-  `set -- "$${left}" "$@"`,
-  `unset ${fd} ${left}`,
-  FORGET,
-  `[ -z "$1" ] || exec /bin/bash --norc --noprofile -p -c "exec$1; shift; ${FORGET}; exec \\"\\$@\\"" bash "$@"`,
-  'shift',
-  'exec "$@"',
-].join('\n');
+const CLOSE_INHERITED = `
+[ -h /proc/self/fd/0 ] || exit 126
+${OWN_PREFIX}OPEN=
+for ${OWN_PREFIX}FD in /proc/self/fd/*; do
+  ${OWN_PREFIX}FD="\${${OWN_PREFIX}FD##*/}"
+  [ "$${OWN_PREFIX}FD" -le 2 ] || [ ! -h "/proc/self/fd/$${OWN_PREFIX}FD" ] ||
+    ${OWN_PREFIX}OPEN="$${OWN_PREFIX}OPEN $${OWN_PREFIX}FD>&-"
+done
+[ -z "$${OWN_PREFIX}OPEN" ] ||
+  exec /bin/bash --norc --noprofile -p -c "exec$${OWN_PREFIX}OPEN; exec \\"\\$@\\"" bash "$@"
+exec "$@"`;
 
 /**
- * `launch` with what must come before it in the same process, so that the pid stays: the change of
- * user, then the closing of descriptors, then the variables that must not act on those two.
- * @throws FIELD_INVALID for a variable whose name is reserved
+ * `launch` with what comes before it in the same process, so that the pid stays: the change of user,
+ * then the closing of descriptors, then its environment. Until then the variables have other names
+ * and act on nothing: not on the change of user, which starts as root, and not on what sees
+ * descriptors of others. Their values are in no argv, which everybody may read.
+ * @throws FIELD_INVALID for a variable that cannot be set
  */
 export function childLaunch({ argv, env }: Launch, runAs: RunAs | undefined): Launch {
-  for (const name of Object.keys(env)) {
+  if (!argv[0]?.startsWith('/')) throw new Error('the command to launch must be absolute');
+  const carried: string[] = [];
+  const carriers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
     if (!isEnvName(name)) throw fieldInvalid('env', 'a name is letters, digits and underscore');
-    if (name.startsWith(OWN_PREFIX)) throw fieldInvalid(`env.${name}`, 'the name is reserved');
+    if (REFUSED.has(name) || name.startsWith(OWN_PREFIX)) {
+      throw fieldInvalid(`env.${name}`, 'cannot be set');
+    }
+    if (PASSED.has(name)) carriers[name] = value;
+    else carriers[`${OWN_PREFIX}${carried.push(name) - 1}`] = value;
   }
-  const early = Object.keys(env).filter((name) => EARLY_VARIABLE.test(name));
-  const carried = early.map((name, index) => ({ name, carrier: `${OWN_PREFIX}${index}` }));
-  const prefix = [
-    ...(runAs ? changeUser(runAs) : []),
-    ...shell(CLOSE_INHERITED),
-    ...(carried.length > 0 ? shell(restore(carried)) : []),
-  ];
   return {
-    argv: [...prefix, ...argv],
-    env: Object.fromEntries([
-      ...Object.entries(env).filter(([name]) => !EARLY_VARIABLE.test(name)),
-      ...carried.map(({ name, carrier }) => [carrier, env[name] ?? '']),
-    ]),
+    argv: [
+      ...(runAs ? changeUser(runAs) : []),
+      ...shell(CLOSE_INHERITED),
+      ...shell(giveNames(carried)),
+      ...argv,
+    ],
+    env: carriers,
   };
 }
 
-/** Values pass through the environment only: an argv can be read by everybody. */
-function restore(carried: readonly { readonly name: string; readonly carrier: string }[]): string {
+/** Executes its arguments when the nth carrier has become the variable of the nth name. */
+function giveNames(names: readonly string[]): string {
+  // A shell sets these for what it executes.
+  const own = ['PWD', 'OLDPWD', 'SHLVL'].filter((name) => !names.includes(name));
+  // Where sh is bash it warns of a locale that is not installed; the command says so if it cares.
+  const quiet = (name: string) => (/^L(?:C_|ANG)/.test(name) ? ' 2>/dev/null' : '');
+  const exports = names.map(
+    (name, index) => `export ${name}="$${OWN_PREFIX}${index}"${quiet(name)}`,
+  );
+  const carriers = names.map((_, index) => `${OWN_PREFIX}${index}`);
   return [
-    FORGET,
-    `export ${carried.map(({ name, carrier }) => `${name}="$${carrier}"`).join(' ')}`,
-    `unset ${carried.map(({ carrier }) => carrier).join(' ')}`,
+    ...exports,
+    `unset ${OWN_PREFIX}OPEN ${OWN_PREFIX}FD ${[...own, ...carriers].join(' ')}`,
     'exec "$@"',
   ].join('\n');
 }

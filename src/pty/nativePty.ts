@@ -64,11 +64,14 @@ export function forkPty({ argv, env, cwd, size, onExit }: ForkSpec): ForkedPty {
  * descriptors close-on-exec at the first free one (see launch.ts).
  */
 function withoutGaps<T>(action: () => T): T {
-  const highest = Math.max(...readdirSync('/proc/self/fd').map(Number));
   const fillers: number[] = [];
   try {
-    do fillers.push(openSync('/dev/null', 'r'));
-    while ((fillers.at(-1) ?? 0) < highest);
+    const highest = readdirSync('/proc/self/fd').reduce(
+      (most, fd) => Math.max(most, Number(fd)),
+      0,
+    );
+    for (let filler = 0; filler < highest; fillers.push(filler))
+      filler = openSync('/dev/null', 'r');
     return action();
   } finally {
     for (const filler of fillers) closeSync(filler);

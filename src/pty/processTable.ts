@@ -2,6 +2,7 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
+import { errorCode } from '../core/errors.js';
 
 export interface ProcessInfo {
   readonly pid: number;
@@ -48,7 +49,10 @@ export class ProcessTable {
 /** More than a line of `stat` can have. Only used between an open and its close. */
 const statBuffer = Buffer.allocUnsafeSlow(4096);
 
-/** The process as it is now; undefined when there is none, or only what is left of an ended one. */
+/**
+ * The process as it is now; undefined when there is none, or only what is left of an ended one.
+ * @throws when this process has no descriptor left to look with
+ */
 export function readProcess(pid: number | string): ProcessInfo | undefined {
   try {
     const stat = openSync(`/proc/${pid}/stat`, 'r');
@@ -57,7 +61,8 @@ export function readProcess(pid: number | string): ProcessInfo | undefined {
     } finally {
       closeSync(stat);
     }
-  } catch {
+  } catch (error) {
+    if (['EMFILE', 'ENFILE'].includes(errorCode(error) ?? '')) throw error;
     return undefined;
   }
 }

@@ -18,6 +18,9 @@ export interface TreeMarks {
   readonly nonce: string;
 }
 
+/** Environments read at one time: few files open, and I/O threads left for others. */
+const READ_WIDTH = 16;
+
 /**
  * The live processes of the instance: the top-level process, what shares its session, its
  * controlling terminal or its CTX_INSTANCE, and all descendants of these. One that left all four
@@ -42,11 +45,14 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
       unsettled.push(process);
     }
   }
-  await Promise.all(
-    unsettled.map(async ({ pid }) => {
-      if ((await table.instanceOf(pid)) === marks.nonce) inTree.add(pid);
-    }),
-  );
+  for (let begin = 0; begin < unsettled.length; begin += READ_WIDTH) {
+    const batch = unsettled.slice(begin, begin + READ_WIDTH);
+    await Promise.all(
+      batch.map(async ({ pid }) => {
+        if ((await table.instanceOf(pid)) === marks.nonce) inTree.add(pid);
+      }),
+    );
+  }
   addDescendants(inTree, unsettled);
   inTree.delete(process.pid);
   return table.processes.filter(({ pid }) => inTree.has(pid));
@@ -93,7 +99,8 @@ export interface EndOptions {
   /**
    * In this order. Each process gets the first at once. It gets the next when it ignores what it got
    * before, and the others when half of the grace is over: one that ends in good order on SIGTERM is
-   * not cut short by the SIGHUP that an interactive shell needs.
+   * not cut short by the SIGHUP that an interactive shell needs. The last is repeated, ever more
+   * rarely: bash at its prompt misses one SIGHUP in thirty (seen).
    */
   readonly signals: readonly SignalName[];
   /** Milliseconds to wait until nothing of the tree lives. */
@@ -114,7 +121,7 @@ export async function endTree(
   { signals, graceMs }: EndOptions,
 ): Promise<ProcessInfo[]> {
   const begin = performance.now();
-  const sent = new Map<string, number>();
+  const sent = new Map<string, Sent>();
   let quietScans = 0;
   let wait = FIRST_LOOK_MS;
   for (let isFirst = true; ; isFirst = false) {
@@ -126,7 +133,11 @@ export async function endTree(
     }
     quietScans = 0;
     const elapsed = performance.now() - begin;
-    for (const process of found) sendDue(process, signals, sent, elapsed >= graceMs / 2);
+    for (const process of found) {
+      const key = `${process.pid}:${process.startTime}`;
+      const all = elapsed >= graceMs / 2;
+      sent.set(key, sendDue(process, signals, sent.get(key), elapsed, all));
+    }
     const left = graceMs - elapsed;
     if (left <= 0 && !isFirst) return found;
     await setTimeout(Math.max(0, Math.min(wait, left)));
@@ -134,15 +145,23 @@ export async function endTree(
   }
 }
 
-/** A key of `sent` is one process, its value how many of the signals it has got. */
+/** What one process has got. */
+interface Sent {
+  readonly count: number;
+  /** Milliseconds from the beginning at which the last signal is repeated. */
+  readonly repeatAt: number;
+}
+
+const FIRST_REPEAT_MS = 200;
+
 function sendDue(
   process: ProcessInfo,
   signals: readonly SignalName[],
-  sent: Map<string, number>,
+  sent: Sent | undefined,
+  elapsed: number,
   all: boolean,
-): void {
-  const key = `${process.pid}:${process.startTime}`;
-  const before = sent.get(key) ?? 0;
+): Sent {
+  const before = sent?.count ?? 0;
   let count = before;
   for (const signal of signals.slice(before)) {
     const last = signals[count - 1];
@@ -152,5 +171,9 @@ function sendDue(
   }
   // A stopped process takes no signal but SIGKILL until it goes on.
   if (count > before && process.state === 'T') signalProcesses([process], 'SIGCONT');
-  sent.set(key, count);
+  if (sent === undefined || count > before) return { count, repeatAt: elapsed + FIRST_REPEAT_MS };
+  const last = signals.at(-1);
+  if (count < signals.length || elapsed < sent.repeatAt || last === undefined) return sent;
+  signalProcesses([process], last);
+  return { count, repeatAt: elapsed * 2 };
 }

@@ -98,23 +98,23 @@ class OpenPty implements Pty {
       onExit = (exitCode, signal) => resolve({ exitCode, signal });
     });
     const { master, pid, slavePath } = fork(spec, onExit);
+    this.pid = pid;
     let slave: number | undefined;
     try {
-      // Without O_NOCTTY it became the controlling terminal of a session leader that has none, and
-      // the hang-up of one terminal would kill the supervisor.
+      const child = readProcess(pid);
+      this.startTime = child?.parent === process.pid ? child.startTime : 0;
+      // Without O_NOCTTY it would become the controlling terminal of a session leader that has none, and
+      // the hang-up of that one terminal would end this process.
       slave = openSync(slavePath, constants.O_RDWR | constants.O_NOCTTY);
       if (spec.runAs) fchownSync(slave, spec.runAs.uid, KEEP_GROUP);
       this.ttyDevice = fstatSync(slave).rdev;
       this.#master = new PtyMaster(master, slave, onData);
     } catch (cause) {
-      process.kill(pid, 'SIGKILL');
       if (slave !== undefined) closeSync(slave);
       closeSync(master);
+      if (readProcess(pid)?.parent === process.pid) process.kill(pid, 'SIGKILL');
       throw hostIsFull(cause);
     }
-    this.pid = pid;
-    const child = readProcess(pid);
-    this.startTime = child?.parent === process.pid ? child.startTime : 0;
     this.#input = new InputQueue((data, offset) => this.#master.write(data, offset));
     this.exit = ended.then((end) => this.#finish(end));
   }

@@ -8,8 +8,8 @@ import type { TerminalSize } from '../core/event.js';
 import { resizePty } from './nativePty.js';
 
 /**
- * More than the kernel holds of one terminal's output (some 12 KiB: the line discipline's buffer of
- * 4 KiB and a flip buffer limited to 8, drivers/tty/pty.c), so that a first read of this much after
+ * More than the kernel holds of one terminal's output (up to 23 KiB seen: the line discipline's
+ * buffer and a flip buffer that pty.c limits to 8 KiB and a page or two), so that a first read of this much after
  * the child's exit has all of its output even while others go on writing. Also the most that is read
  * in one turn of the event loop.
  */
@@ -58,7 +58,8 @@ export class PtyMaster {
         buffer: sharedBuffer,
         callback: (bytes, buffer) => {
           onData(buffer.subarray(0, bytes));
-          return true;
+          // The stream forgets a pause that comes in the same turn as a resume.
+          return !this.#paused;
         },
       },
     };

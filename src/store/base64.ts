@@ -24,7 +24,7 @@ export function decodeBase64(
 ): Buffer | undefined {
   const length = end - start;
   if (length <= 0 || length % 4 !== 0) return undefined;
-  const padding = bytes[end - 2] === PADDING ? 2 : bytes[end - 1] === PADDING ? 1 : 0;
+  const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
   const size = (length / 4) * 3 - padding;
   if (size > maxBytes) return undefined;
   const data = Buffer.allocUnsafe(size);

@@ -120,7 +120,7 @@ export async function writeFileAtomic(
 
 /** Makes names in a directory durable: made, renamed and removed ones (fsync(2), Notes). */
 export async function syncDirectory(path: string): Promise<void> {
-  await using handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  await using handle = await open(path, O_RDONLY | O_DIRECTORY);
   await handle.sync();
 }
 

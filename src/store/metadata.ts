@@ -21,6 +21,7 @@ import {
   META_FILE,
   resourceDir,
   resourceParts,
+  sealedFirstSeq,
   tupleOfDir,
 } from './paths.js';
 import { recordFromJson, recordToJson } from './recordJson.js';
@@ -56,7 +57,7 @@ export async function makeResourceDir(stateDir: string, tuple: TerminalTuple): P
 async function isHalfMade(dir: string): Promise<boolean> {
   await requireDirectory(dir);
   const names = await readdir(dir);
-  if (names.includes(META_FILE)) return false;
+  if (names.includes(META_FILE) || names.some((name) => sealedFirstSeq(name))) return false;
   return !names.includes(EVENTS_FILE) || (await lstat(join(dir, EVENTS_FILE))).size === 0;
 }
 

@@ -5,9 +5,13 @@ import { GranttyError } from '../core/errors.js';
 import { MAX_LIVE_TERMINALS_PER_HOST, MAX_LIVE_TERMINALS_PER_OWNER } from '../core/limits.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark, TerminalRecord } from '../core/terminal.js';
-import { ensurePrivateDir } from '../store/files.js';
-import { readRecord, removeResource, scanResources, writeEnvironment } from '../store/metadata.js';
-import { resourceDir } from '../store/paths.js';
+import {
+  makeResourceDir,
+  recoverRecord,
+  removeResource,
+  scanResources,
+  writeEnvironment,
+} from '../store/metadata.js';
 import type {
   CreateSpec,
   Supervisor,
@@ -91,9 +95,9 @@ class Registry implements Supervisor {
 
   async load(): Promise<void> {
     const { stateDir, log } = this.#options;
-    for await (const { dir, tuple } of scanResources(stateDir)) {
+    for await (const { dir, tuple } of scanResources(stateDir, { log })) {
       try {
-        const record = await recover(this.#context, dir, await readRecord(dir));
+        const record = await recover(this.#context, dir, await recoverRecord(dir));
         this.#terminals.set(keyOf(tuple), new Terminal(this.#context, dir, record));
       } catch (error) {
         log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
@@ -166,8 +170,7 @@ class Registry implements Supervisor {
       logEpoch: 1,
       ...(described.request && { request: described.request }),
     };
-    const dir = resourceDir(this.#options.stateDir, tuple);
-    await ensurePrivateDir(dir);
+    const dir = await makeResourceDir(this.#options.stateDir, tuple);
     try {
       await writeEnvironment(dir, env);
       const terminal = new Terminal(this.#context, dir, record);

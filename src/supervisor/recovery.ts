@@ -1,4 +1,5 @@
 /** What a lost supervisor left: its processes are ended, and their end is put on record. */
+import { randomUUID } from 'node:crypto';
 import type { ExitEvent } from '../core/event.js';
 import { isLive, type TerminalRecord } from '../core/terminal.js';
 import { endTree } from '../pty/processTree.js';
@@ -14,13 +15,15 @@ export const SUPERVISOR_LOST = 'supervisor-lost';
 /**
  * The record as it is true now. For an instance that was alive when its supervisor was lost: ends
  * its processes (found by the persisted marks, on the same boot only), writes the one process.exit
- * that it lacks, with the reason and no exit code, and makes the state `error`.
+ * that it lacks, with the reason and no exit code, and makes the state `error`. A record that
+ * another program wrote by the specification alone gets a uid.
  */
 export async function recover(
   context: SupervisorContext,
   dir: string,
   record: TerminalRecord,
 ): Promise<TerminalRecord> {
+  if (record.uid === '') return recover(context, dir, { ...record, uid: randomUUID() });
   if (!isLive(record.state)) return record;
   const { marks, pid = 0, socket: _socket, ...kept } = record;
   const rebooted = marks !== undefined && marks.bootId !== context.bootId;

@@ -122,7 +122,7 @@ describe('descriptors', () => {
     }
     expect(masters()).toEqual([]);
     expect(descriptors('self').length).toBe(before);
-  });
+  }, 120_000);
 
   it('stay as many when a terminal cannot be opened', () => {
     const before = descriptors('self').length;

@@ -21,6 +21,7 @@ describe('the foreground of a terminal', () => {
     const { pty, marks, seen } = await shellRunning('sh -c "echo re""ady; exec sleep 60"');
     await seen('ready\r\n');
     const group = await foregroundGroup(marks);
+    expect(group).toBeGreaterThan(0);
     expect(group).not.toBe(marks.pid);
     expect(await signalForeground(marks, 'SIGINT')).toBe(group);
     await pty.send(Buffer.from('echo "code $?"\n'), allow);
@@ -91,6 +92,11 @@ describe('the probe for input', () => {
     return foregroundState(marks);
   }
 
+  /** Name of the first process of the foreground. */
+  async function runs({ marks }: ReturnType<typeof openTerminal>): Promise<string | undefined> {
+    return readProcess((await foregroundGroup(marks)) ?? 0)?.comm;
+  }
+
   it('is yes for a shell at its prompt, no while it runs a program, yes when that reads', async () => {
     const terminal = openTerminal(['/bin/bash', '--norc', '-i']);
     const { pty, marks } = terminal;
@@ -99,11 +105,12 @@ describe('the probe for input', () => {
       shellInForeground: true,
     });
     await pty.send(Buffer.from('sleep 60\n'), allow);
+    await eventually(async () => (await runs(terminal)) === 'sleep');
     expect(await answers(terminal, 'no')).toMatchObject({ shellInForeground: false });
     await signalForeground(marks, 'SIGINT');
     await answers(terminal, 'yes');
     await pty.send(Buffer.from('cat\n'), allow);
-    await eventually(async () => !(await foregroundState(marks)).shellInForeground);
+    await eventually(async () => (await runs(terminal)) === 'cat');
     expect(await answers(terminal, 'yes')).toMatchObject({ shellInForeground: false });
   });
 

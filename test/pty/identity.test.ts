@@ -33,7 +33,20 @@ describe('the environment of a child', () => {
       session: 'default',
       terminal: 'terminal-coder-default',
       instance: 'abc',
-      request: { LC_ALL: 'C', MY_VALUE: 'a=b "c" $d\n', LD_BIND_NOW: '1', ENV: '/e', PWD: '/p' },
+      request: {
+        LC_ALL: 'C',
+        QUOTED: `a=b "c" 'd' $e \`f\` \\g\n*`,
+        // In UTF-8 they hold the bytes 0x81 to 0x88, which some shells mark up text with.
+        BYTES: 'ÀÁÂÃÄÅÆÇÈ',
+        EMPTY: '',
+        LD_BIND_NOW: '1',
+        ENV: '/e',
+        BASH_ENV: '/e',
+        IFS: 'x',
+        PWD: '/p',
+        SHLVL: '7',
+        UID: '5',
+      },
     });
     const { pty, output, marks } = openTerminal(['/usr/bin/env', '-0'], { env });
     await pty.exit;
@@ -67,6 +80,12 @@ describe('a child', () => {
   it('has every signal at its default but those the caller of this process ignores', async () => {
     const text = await outputOf(['/bin/grep', '-E', 'Sig(Blk|Ign)', '/proc/self/status']);
     expect(lines(text)).toEqual(['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000']);
+  });
+
+  it('has its arguments as they were given', async () => {
+    const args = ['', ' a  b ', '*', '$HOME', '"', "'", '\\', 'ÀÁÂÃÄÅÆÇÈ', '-n', '--'];
+    const shown = await outputOf(['/usr/bin/printf', '[%s]', ...args]);
+    expect(shown).toBe(args.map((arg) => `[${arg}]`).join(''));
   });
 
   it('keeps its pid through all that comes before the command', async () => {

@@ -140,16 +140,24 @@ describe('an input queue', () => {
       (count) => taken.push(count),
     );
     const second = queue.send(bytes('second'), allow);
-    expect(asked).toBe(1);
+    expect(asked).toBe(2);
     refusal = revoked;
     room.bytes = 100;
     clock.advance(5);
     await expect(first).rejects.toBe(revoked);
     await second;
-    expect(asked).toBe(2);
+    expect(asked).toBe(3);
     expect(taken).toEqual([2]);
     expect(sink.text()).toBe('fisecond');
     expect(queue.queuedBytes).toBe(0);
+  });
+
+  it('refuses at once what has no leave, also behind frames that wait', async () => {
+    const queue = new InputQueue(testSink({ bytes: 0 }).write, testClock().timer);
+    queue.send(bytes('waits'), allow).catch(() => {});
+    const revoked = new GranttyError('GRANT_REVOKED', 'revoked');
+    await expect(queue.send(bytes('x'), () => revoked)).rejects.toBe(revoked);
+    expect(queue.queuedBytes).toBe(5);
   });
 
   it('drops queued frames that are refused on asking again, and keeps the others in order', async () => {

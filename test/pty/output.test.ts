@@ -1,37 +1,44 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { openPty } from '../../src/pty/pty.js';
 import { openScript, openTerminal } from './openTerminal.js';
 
 /** `seq 1 50000`, each line end as the terminal prints it: 338,894 bytes. */
 const NUMBERS = Buffer.from(
   Array.from({ length: 50_000 }, (_, index) => `${index + 1}\r\n`).join(''),
 );
+/** For a machine that is busy with other things. */
+const LONG_MS = 120_000;
 const COUNT = ['/usr/bin/seq', '1', '50000'];
 
-function hash(data: Uint8Array): string {
+function hashOf(data: Uint8Array): string {
   return createHash('sha256').update(data).digest('hex');
 }
 
 describe('output of a terminal', () => {
-  it('is complete and in order before exit resolves, in 200 runs of 300 KB', async () => {
-    const expected = hash(NUMBERS);
-    for (let run = 0; run < 200; run += 1) {
-      const { pty, output } = openTerminal(COUNT);
-      const exit = await pty.exit;
-      expect({ run, exit, hash: hash(output()) }).toEqual({
-        run,
-        exit: { exitCode: 0, drained: true },
-        hash: expected,
-      });
-      pty.close();
-    }
-  });
+  it(
+    'is complete and in order before exit resolves, in 200 runs of 300 KB',
+    async () => {
+      const expected = hashOf(NUMBERS);
+      for (let run = 0; run < 200; run += 1) {
+        const { pty, output } = openTerminal(COUNT);
+        const exit = await pty.exit;
+        expect({ run, exit, hash: hashOf(output()) }).toEqual({
+          run,
+          exit: { exitCode: 0, drained: true },
+          hash: expected,
+        });
+        pty.close();
+      }
+    },
+    LONG_MS,
+  );
 
   it('is complete when several terminals end at once', async () => {
     const terminals = Array.from({ length: 16 }, () => openTerminal(COUNT));
     await Promise.all(terminals.map(({ pty }) => pty.exit));
-    for (const { output } of terminals) expect(hash(output())).toBe(hash(NUMBERS));
+    for (const { output } of terminals) expect(hashOf(output())).toBe(hashOf(NUMBERS));
   });
 
   it('is complete when the reader is paused at the exit of the child', async () => {
@@ -54,7 +61,27 @@ describe('output of a terminal', () => {
     }, 2);
     await pty.exit;
     clearInterval(timer);
-    expect(hash(output())).toBe(hash(NUMBERS));
+    expect(hashOf(output())).toBe(hashOf(NUMBERS));
+  });
+
+  it('is complete when every chunk pauses the reader for a moment', async () => {
+    const hash = createHash('sha256');
+    let turns = 0;
+    const pty = openPty(
+      { command: COUNT, env: {}, cwd: '/', size: { cols: 80, rows: 24 } },
+      (chunk) => {
+        hash.update(chunk);
+        turns += 1;
+        pty.pauseOutput();
+        pty.resumeOutput();
+        pty.pauseOutput();
+        setImmediate(() => pty.resumeOutput());
+      },
+    );
+    await pty.exit;
+    pty.close();
+    expect(turns).toBeGreaterThan(10);
+    expect(hash.digest('hex')).toBe(hashOf(NUMBERS));
   });
 
   it('holds its writer back while it is paused', async () => {
@@ -72,7 +99,7 @@ describe('output of a terminal', () => {
     for (let run = 0; run < 5; run += 1) {
       const { pty, output } = openScript(`trap "" HUP; sleep 60 & ${COUNT.join(' ')}`);
       expect(await pty.exit).toEqual({ exitCode: 0, drained: false });
-      expect(hash(output())).toBe(hash(NUMBERS));
+      expect(hashOf(output())).toBe(hashOf(NUMBERS));
       pty.close();
     }
   });

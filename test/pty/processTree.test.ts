@@ -20,7 +20,7 @@ describe('the tree of a terminal', () => {
       setsid sleep 61 & echo leader=$!
       (setsid sh -c 'sleep 62 & echo orphan=$!' &)
       (nohup sleep 63 >/dev/null 2>&1 & echo nohup=$!)
-      (env -i sleep 64 & echo nameless=$!)
+      setsid env -i sleep 64 & echo nameless=$!
       sleep 0.2; echo ready; wait`);
     const { child, leader, orphan, nohup, nameless } = pidsIn(await seen('ready'));
     await eventually(() => readProcess(orphan ?? 0)?.comm === 'sleep');

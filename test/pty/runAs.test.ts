@@ -50,9 +50,12 @@ describe('a launch', () => {
     expect(argv.at(-1)).toBe('/bin/true');
   });
 
-  it.each(['GRANTTY_LAUNCH_0', 'LD_X; id', 'A B', '1A', ''])('refuses the variable %j', (name) => {
-    expect(() => childLaunch({ argv: ['/bin/true'], env: { [name]: '' } }, undefined)).toThrow(
-      expect.objectContaining({ reason: 'FIELD_INVALID' }),
-    );
-  });
+  it.each(['GRANTTY_LAUNCH_0', 'OPTIND', 'PPID', 'LD_X; id', 'A B', '1A', ''])(
+    'refuses the variable %j',
+    (name) => {
+      expect(() => childLaunch({ argv: ['/bin/true'], env: { [name]: '' } }, undefined)).toThrow(
+        expect.objectContaining({ reason: 'FIELD_INVALID' }),
+      );
+    },
+  );
 });

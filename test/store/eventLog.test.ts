@@ -190,8 +190,16 @@ describe('a log that is broken', () => {
     );
   });
 
-  it('sets a line aside that is longer than any event', async () => {
+  it('sets a line aside that is longer than any event, sound JSON or not', async () => {
     await using dir = await temporaryDir();
+    const padding = 'x'.repeat(200_000);
+    const long = `{"seq":3,"ts":1,"type":"pty.output","data_b64":"QQ==","padding":"${padding}"}\n`;
+    const path = join(dir.path, 'events.jsonl');
+    await writeFile(path, Buffer.concat([encodeEvents(outputs(1, 2)), Buffer.from(long)]));
+    await expect(readAll(dir.path)).rejects.toThrow('longer than');
+    await using log = await EventLog.open(dir.path);
+    expect(log).toMatchObject({ nextSeq: 3, repaired: { bytes: long.length } });
+    await rm(path);
     await repair(
       dir.path,
       Buffer.concat([encodeEvents(outputs(1, 2)), Buffer.alloc(1_000_000, 'x'), Buffer.from('\n')]),

@@ -29,7 +29,7 @@ export function arbitraryOutput(maxBytes = 300): fc.Arbitrary<TerminalEvent> {
   return fc
     .record({
       timeMicros,
-      data: fc.uint8Array({ minLength: 1, maxLength: maxBytes }),
+      data: fc.uint8Array({ minLength: 1, maxLength: maxBytes, size: 'max' }),
       size: fc.option(fc.record({ cols: cells, rows: cells }), { nil: undefined }),
       instance,
     })

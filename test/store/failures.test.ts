@@ -10,13 +10,14 @@ import { output, plain } from './events.js';
 import { digest, eventsFile, outputOf, readAll, soundLines } from './logFiles.js';
 import { temporaryDir } from './temporaryDir.js';
 
-/** A file system of 1 MiB, or undefined where we may not mount one. */
-async function smallDisk(): Promise<(AsyncDisposable & { readonly path: string }) | undefined> {
+/** A file system of 1 MiB and so many files, or undefined where we may not mount one. */
+async function smallDisk(
+  files = 100,
+): Promise<(AsyncDisposable & { readonly path: string }) | undefined> {
   const dir = await temporaryDir();
+  const options = `size=1m,mode=0700,nr_inodes=${files}`;
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=0700', 'tmpfs', dir.path], {
-      stdio: 'pipe',
-    });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', dir.path], { stdio: 'pipe' });
   } catch (error) {
     process.stdout.write(`skipped: no small file system can be mounted here (${String(error)})\n`);
     await dir[Symbol.asyncDispose]();
@@ -89,6 +90,22 @@ describe('a full disk', () => {
     expect((await readAll(disk.path)).map(({ seq }) => seq)).toEqual(
       Array.from({ length: refused + 39 }, (_, i) => i + 1),
     );
+  });
+
+  it('that takes no further file leaves the log in one part, and it goes on when it does', async () => {
+    // The root of the file system is one of the files.
+    await using disk = await smallDisk(3);
+    if (!disk) return;
+    const filler = join(disk.path, 'filler');
+    writeFileSync(filler, '');
+    await using log = await EventLog.open(disk.path, { maxBytes: 1_000 });
+    const refused = await fill(log, 100);
+    expect(readdirSync(disk.path).sort()).toEqual(['events.jsonl', 'filler']);
+    expect(await readAll(disk.path)).toHaveLength(refused - 1);
+    await rm(filler);
+    await log.append([output(refused, Buffer.alloc(100))]);
+    expect(readdirSync(disk.path).sort()).toEqual(['events.1.jsonl', 'events.jsonl']);
+    expect(await readAll(disk.path)).toHaveLength(refused);
   });
 
   it('keeps the old content of a file that is written whole, and no temporary file', async () => {

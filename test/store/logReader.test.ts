@@ -71,6 +71,7 @@ describe('a log reader', () => {
     expect(await read(1, 3)).toEqual([1, 2, 3]);
     expect(await read(4, 20)).toHaveLength(17);
     expect(await read(2, 4)).toEqual([2, 3, 4]);
+    expect(await read(6, 6)).toEqual([6]);
     expect(await read(21, 50)).toHaveLength(30);
     expect(await read(51, 60)).toEqual([]);
     expect(await Promise.all([read(1, 50), read(20, 50), read(50, 50)])).toMatchObject([
@@ -103,6 +104,17 @@ describe('a log reader', () => {
     }
     writeFileSync(path, whole);
     expect(await readAll(dir.path)).toHaveLength(2);
+  });
+
+  it('takes half a number at the beginning of a new part for nothing', async () => {
+    await using dir = await temporaryDir();
+    writeFileSync(join(dir.path, 'events.1.jsonl'), encodeEvents(outputs(1, 122)));
+    for (const beginning of ['', '{"seq":1', '{"seq":12', '{"seq":123', '{"seq":123,"ts":1']) {
+      writeFileSync(join(dir.path, 'events.jsonl'), beginning);
+      expect((await readAll(dir.path, 12, 200)).map(({ seq }) => seq)).toEqual(
+        Array.from({ length: 111 }, (_, i) => 12 + i),
+      );
+    }
   });
 
   it('says where a log is unsound, after what is sound before it', async () => {
@@ -194,6 +206,7 @@ describe('the index', () => {
     await expectLarge(dir.path, LARGE - 5, LARGE);
     await using reader = await LogReader.open(dir.path);
     expect(await reader.seqForTail(200_000, LARGE)).toBe(LARGE - 3);
+    expect(await reader.seqForTail(1_000_000, LARGE)).toBe(LARGE - 19);
     await expect(readAll(dir.path, 2, 3)).rejects.toThrow(SyntaxError);
   });
 
@@ -213,14 +226,19 @@ describe('the index', () => {
     const path = join(dir.path, 'events.idx');
     const sound = readFileSync(path);
     const log = digest(eventsFile(dir.path));
-    const rows = fc.array(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), { maxLength: 20 });
+    const seqs = fc.bigInt({ min: 1n, max: BigInt(LARGE) });
+    const offsets = fc.bigInt({ min: 0n, max: BigInt(LARGE * 70_000) });
+    const places = fc.array(fc.tuple(seqs, offsets), { maxLength: 10 }).map((rows) => rows.flat());
+    const numbers = fc.array(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), { maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
           fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes)),
-          rows.map((numbers) =>
-            Buffer.concat([sound.subarray(0, 16), Buffer.from(new BigUint64Array(numbers).buffer)]),
-          ),
+          fc
+            .oneof(numbers, places)
+            .map((rows) =>
+              Buffer.concat([sound.subarray(0, 16), Buffer.from(new BigUint64Array(rows).buffer)]),
+            ),
           fc.integer({ min: 0, max: sound.length }).map((length) => sound.subarray(0, length)),
           fc.tuple(fc.nat(), fc.nat(255)).map(([at, byte]) => {
             const bytes = Buffer.from(sound);

@@ -106,8 +106,8 @@ export class LogPart implements AsyncDisposable {
     const place = await placeBefore(this.#indexPath, seq).catch(() => undefined);
     if (!place) return undefined;
     const head = Buffer.alloc(1 + LINE_HEAD_BYTES);
-    await this.handle.read(head, 0, head.length, place.offset - 1);
-    const sound = head[0] === NEWLINE && leadingSeq(head, 1, head.length) === place.seq;
+    const { bytesRead } = await this.handle.read(head, 0, head.length, place.offset - 1);
+    const sound = head[0] === NEWLINE && leadingSeq(head, 1, bytesRead) === place.seq;
     return sound ? place : undefined;
   }
 
@@ -122,8 +122,8 @@ export class LogPart implements AsyncDisposable {
 
 async function seqOfFirstLine(handle: FileHandle): Promise<number | undefined> {
   const head = Buffer.alloc(LINE_HEAD_BYTES);
-  await handle.read(head, 0, head.length, 0);
-  const leading = leadingSeq(head, 0, head.length);
+  const { bytesRead } = await handle.read(head, 0, head.length, 0);
+  const leading = leadingSeq(head, 0, bytesRead);
   if (leading !== undefined) return leading;
   let seq: number | undefined;
   await withLineBuffer((buffer) =>
