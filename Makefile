@@ -37,7 +37,7 @@ gen: $(MODULES) ## generate src/gen from proto/ and proto-internal/
 	$(BIN)/buf generate
 	$(BIN)/buf generate --template buf.gen.internal.yaml
 
-certs: $(MODULES) ## make a development certificate authority and certificates in certs-dev/out
+certs: build ## make a development certificate authority and certificates in certs-dev/out
 	node certs-dev/make.mjs
 
 bench: build ## measure against references on this machine

@@ -1,6 +1,6 @@
 /** What a program that imports grantty gets: the client, its errors, and the contract's types. */
 
-export type { AttachEvent, Attachment, AttachOptions, Reconnected } from './client/attach.js';
+export type { AttachEvent, Attachment, AttachOptions, Reconnected } from './client/attachment.js';
 export { type Client, type ConnectOptions, connect } from './client/connect.js';
 export { CallError, StatusError, type StatusName } from './client/failure.js';
 export type { CallOptions, DuplexCall, ServiceClient } from './client/grpc.js';

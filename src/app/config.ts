@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { omittableFields } from '../audit/fieldFilter.js';
 import { capabilities } from '../core/capability.js';
 import { MAX_STREAMS_PER_PRINCIPAL } from '../core/limits.js';
 import { isSelector } from '../core/selector.js';
@@ -54,6 +55,8 @@ const configuration = z.strictObject({
   audience: z.string().min(1),
   tls: z.strictObject({ cert: path, key: path, client_ca: path.optional() }),
   issuers: z.array(issuer).min(1),
+  /** Directory of the policies that decide after the grants. Absent: those that come with the program. */
+  policy: path.optional(),
   /** Whom terminals run as. Absent: by-uid where the server is root, else shared-uid. */
   run_as: runAs.optional(),
   log: z
@@ -61,6 +64,14 @@ const configuration = z.strictObject({
       level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
       /** When output is made durable, see docs/operations.md. */
       sync: z.enum(['interval', 'batch', 'off']).default('interval'),
+    })
+    .prefault({}),
+  audit: z
+    .strictObject({
+      /** Where the trail is kept. Absent: `audit` in the state directory. */
+      dir: path.optional(),
+      /** Fields that are not recorded, see docs/operations.md. */
+      omit: z.array(z.enum(omittableFields)).default([]),
     })
     .prefault({}),
   limits: z
@@ -121,10 +132,12 @@ function describe(issue: z.core.$ZodIssue): string {
 }
 
 function withAbsolutePaths(config: Configuration, base: string): Configuration {
-  const { tls } = config;
+  const { tls, audit } = config;
   return {
     ...config,
+    audit: { ...audit, ...(audit.dir !== undefined && { dir: resolve(base, audit.dir) }) },
     ...(config.state_dir !== undefined && { state_dir: resolve(base, config.state_dir) }),
+    ...(config.policy !== undefined && { policy: resolve(base, config.policy) }),
     tls: {
       cert: resolve(base, tls.cert),
       key: resolve(base, tls.key),

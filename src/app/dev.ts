@@ -86,23 +86,31 @@ export function devConfiguration(files: DevFiles): Configuration {
   });
 }
 
-export interface DevToken extends Disposable {
-  /** Resolves when the first token is in its file. */
-  readonly ready: Promise<void>;
-}
-
-/** Writes a token of all rights over the owner's terminals, and another one long before it ends. */
-export function keepToken(
+/**
+ * Writes a token of all rights over the owner's terminals, and until disposal another one long
+ * before it ends. Resolves when the first is in its file.
+ */
+export async function keepToken(
   files: DevFiles,
   owner: Name,
   onFailure: (error: unknown) => void,
-): DevToken {
+  renewalMs = TOKEN_RENEWAL_MS,
+): Promise<AsyncDisposable> {
   const renew = async () => {
     const key: JWK = JSON.parse(await readFile(files.issuerKey, 'utf8'));
     await writeFileAtomic(files.token, `${await devToken(key, owner, Date.now())}\n`);
   };
-  const timer = setInterval(() => void renew().catch(onFailure), TOKEN_RENEWAL_MS).unref();
-  return { ready: renew(), [Symbol.dispose]: () => clearInterval(timer) };
+  await renew();
+  let latest = Promise.resolve();
+  const timer = setInterval(() => {
+    latest = renew().catch(onFailure);
+  }, renewalMs).unref();
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await latest;
+    },
+  };
 }
 
 export function devToken(key: JWK, owner: Name, now: number): Promise<string> {

@@ -1,8 +1,8 @@
 /** `ctx serve`: from flags to a server, and from signals to its end. */
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { type Configuration, ConfigurationError, readConfiguration } from './config.js';
+import { defaultStateDir } from './defaultStateDir.js';
 import { announceDev, devConfiguration, keepToken, prepareDev, retractDev } from './dev.js';
 import { holdStateDir } from './heldStateDir.js';
 import { ownerOf } from './isolationChoice.js';
@@ -76,8 +76,9 @@ async function serveDev(flags: ServeFlags, signal: AbortSignal): Promise<void> {
   const config = devConfiguration(files);
   const logger = loggerOf(config);
   const owner = ownerOf(process.getuid?.() ?? 0);
-  using token = keepToken(files, owner, (error) => logger.error({ err: error }, 'no new token'));
-  await token.ready;
+  await using _token = await keepToken(files, owner, (error) => {
+    logger.error({ err: error }, 'no new token');
+  });
   try {
     await serve({
       ...commonOptions(flags, config, logger, signal),
@@ -117,12 +118,6 @@ function listenOf(flags: ServeFlags): ListenAddress | undefined {
   );
 }
 
-/** As the XDG base directory specification has it for state. */
-function defaultStateDir(): string {
-  const base = process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state');
-  return join(base, 'grantty');
-}
-
 /** To standard error, without buffering: the last lines of a crash are the ones that matter. */
 function loggerOf({ log }: Configuration): Logger {
   return pino({ level: log.level }, pino.destination({ dest: 2, sync: true }));
@@ -131,8 +126,9 @@ function loggerOf({ log }: Configuration): Logger {
 function reloadOnHangUp(server: RunningServer, logger: Logger, signal: AbortSignal): void {
   const reload = () => {
     server.reload().then(
-      () => logger.info({}, 'keys and certificates read again'),
-      (error: unknown) => logger.error({ err: error }, 'reload failed; what was there stays'),
+      () => logger.info({}, 'keys, certificates and policies read again'),
+      (error: unknown) =>
+        logger.error({ err: error }, 'reload failed in part; what was there stays'),
     );
   };
   process.on('SIGHUP', reload);

@@ -1,9 +1,8 @@
 /** The composition root of the server: wires all parts, in the order in which they depend. */
 import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import { loggerTrail } from '../audit/trail.js';
+import { PACKAGED_POLICY_DIR } from '../auth/cedarFiles.js';
 import { type IssuerOptions, KeySet } from '../auth/keys.js';
-import { grantsAlone } from '../auth/policy.js';
 import { noRevocations } from '../auth/revocation.js';
 import { TokenVerifier } from '../auth/token.js';
 import type { TlsMaterial } from '../server/credentials.js';
@@ -11,8 +10,10 @@ import { createServer } from '../server/server.js';
 import type { StateDir } from '../store/stateDir.js';
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import type { Configuration } from './config.js';
+import { holdTrail } from './heldTrail.js';
 import { chooseIsolation } from './isolationChoice.js';
 import { formatAddress, isLoopback, type ListenAddress } from './listen.js';
+import { PolicySource } from './policySource.js';
 
 export interface ServeOptions {
   /** Held by the caller, see `holdStateDir`. */
@@ -32,7 +33,7 @@ export interface ServeOptions {
 export interface RunningServer {
   /** With the port that was found for port 0. */
   readonly address: string;
-  /** Reads keys and certificates again; what is unsound keeps what was there. */
+  /** Reads keys, certificates and policies again; what is unsound keeps what was there. */
   reload(): Promise<void>;
 }
 
@@ -55,6 +56,16 @@ export async function serve(options: ServeOptions): Promise<void> {
   const keys = new KeySet(config.issuers.map(issuerOptions));
   await keys.reload();
   const tls = await readTls(config);
+  const policies = await PolicySource.open({ dir: config.policy ?? PACKAGED_POLICY_DIR, logger });
+
+  await using audit = await holdTrail({
+    config: config.audit,
+    stateDir,
+    isolation,
+    version,
+    policy: policies.set,
+    logger,
+  });
 
   let address = formatAddress(listen);
   await using supervisor = await createInProcessSupervisor({
@@ -70,9 +81,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     supervisor,
     stateDir: stateDir.path,
     tokens: new TokenVerifier({ keys, audience: config.audience, clock: Date.now }),
-    policy: grantsAlone,
+    policy: policies.policy,
     revocations: noRevocations,
-    audit: loggerTrail(logger),
+    audit: audit.trail,
     logger,
     tls,
     listen,
@@ -83,12 +94,22 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   });
   address = formatAddress({ host: listen.host, port: server.port });
+  using _watching = policies.watch((set) => {
+    server.recheck();
+    audit.policyChanged(set);
+  });
   await options.onReady({
     address,
     async reload() {
-      await keys.reload();
-      server.replaceTls(await readTls(config));
+      const results = await Promise.allSettled([
+        keys.reload(),
+        readTls(config).then((renewed) => server.replaceTls(renewed)),
+        policies.reload(),
+      ]);
+      // Of several issuers one may have failed: what the others retired is out all the same.
       server.recheck();
+      const failures = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+      if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join('\n'));
     },
   });
   logger.info({ address, isolation, stateDir: stateDir.path, version }, 'serving');

@@ -1,12 +1,14 @@
 /** One attachment from this process's own terminal or pipes; what attach and run share. */
-import type { AttachEvent, Attachment } from '../client/attach.js';
+import type { AttachEvent, Attachment } from '../client/attachment.js';
 import type { Client } from '../client/connect.js';
 import { AttachFrameKind, type Denied } from '../gen/public/grantty/v1/stream_pb.js';
 import { AttachmentKind, type ExitStatus } from '../gen/public/grantty/v1/terminal_pb.js';
 import { DetachScanner } from './detachKeys.js';
 import { ExitCode } from './exitCode.js';
+import { isLoss, LOSS_NOTE } from './interruption.js';
 import { note, writeBytes } from './output.js';
 import { processExitCode } from './processExit.js';
+import { QueryFilter } from './queryFilter.js';
 import { Screen, windowSize } from './screen.js';
 
 export { windowSize };
@@ -16,12 +18,20 @@ export interface AttachSettings {
   readonly detachKeys: Uint8Array;
   /** Whether the terminal gets this window's size, now and when it changes. */
   readonly followWindow: boolean;
+  /**
+   * What of the history a person is shown: `recent` of a terminal that has been there, `all` of one
+   * that was made for this. Without a terminal at our end it is all of it, in any case.
+   */
+  readonly history: 'recent' | 'all';
 }
 
 export interface TerminalName {
   readonly id: string;
   readonly owner?: string;
 }
+
+/** Bytes of `recent` history: many screens, and no wait. */
+const RECENT_BYTES = 256n * 1024n;
 
 /** The person has pressed the detach keys. */
 class Detached extends Error {}
@@ -68,17 +78,20 @@ async function attached(
   leaving: AbortController,
 ): Promise<number> {
   const size = settings.followWindow ? windowSize() : undefined;
+  const isPerson = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const isRecent = isPerson && settings.history === 'recent';
   let screen: Screen | undefined;
   await using attachment = await client.attach(
     {
       terminal,
-      kind: process.stdin.isTTY ? AttachmentKind.HUMAN : AttachmentKind.SERVICE,
+      kind: isPerson ? AttachmentKind.HUMAN : AttachmentKind.SERVICE,
       ...(size && { size }),
+      ...(isRecent && { start: { case: 'tailBytes', value: RECENT_BYTES } }),
     },
     {
       signal: leaving.signal,
-      onInterruption: (_, attempt) => {
-        if (attempt === 1) screen?.note('the connection was lost; trying again');
+      onInterruption: (failure, attempt) => {
+        if (attempt === 1 && isLoss(failure)) screen?.note(LOSS_NOTE);
       },
     },
   );
@@ -91,7 +104,7 @@ async function attached(
   if (settings.followWindow) process.stdout.on('resize', follow);
   void forwardInput(attachment, settings.detachKeys, leaving);
   try {
-    return processExitCode(await showOutput(attachment.events, lent));
+    return processExitCode(await showOutput(attachment.events, lent, isRecent));
   } finally {
     process.stdout.off('resize', follow);
     // Ends the wait for input, and with it what keeps this process.
@@ -102,14 +115,27 @@ async function attached(
 async function showOutput(
   events: AsyncIterable<AttachEvent>,
   screen: Screen,
+  isReplay: boolean,
 ): Promise<ExitStatus | undefined> {
   let status: ExitStatus | undefined;
+  let liveFrom = 0n;
+  let filter = isReplay ? new QueryFilter() : undefined;
   const told = new Set<string>();
+  const show = async (bytes: Uint8Array) => {
+    screen.modes.push(bytes);
+    await writeBytes(bytes);
+  };
   for await (const event of events) {
     switch (event.case) {
+      case 'started':
+        liveFrom = event.value.nextSeq;
+        break;
       case 'output':
-        screen.modes.push(event.value.data);
-        await writeBytes(event.value.data);
+        if (filter && event.value.seq >= liveFrom) {
+          await show(filter.end());
+          filter = undefined;
+        }
+        await show(filter ? filter.push(event.value.data) : event.value.data);
         break;
       case 'exited':
         status = event.value.status;
@@ -118,7 +144,7 @@ async function showOutput(
         tellOnce(told, event.value, screen);
         break;
       case 'reconnected':
-        screen.note(reconnectedText(event.value.inputInDoubt));
+        if (event.value.inputInDoubt > 0) screen.note(doubtNote(event.value.inputInDoubt));
         break;
     }
   }
@@ -131,13 +157,11 @@ function tellOnce(told: Set<string>, denied: Denied, screen: Screen): void {
   const key = `${kind} ${denied.reason}`;
   if (told.has(key)) return;
   told.add(key);
-  const needed = denied.requiredAction === '' ? '' : ` (needs ${denied.requiredAction})`;
-  screen.note(`${kind === 'open' ? 'resize' : kind} refused: ${denied.message}${needed}`);
+  screen.note(`${kind === 'open' ? 'resize' : kind} refused: ${denied.message}`);
 }
 
-function reconnectedText(inputInDoubt: number): string {
-  const doubt = `; the last ${inputInDoubt} bytes typed may not have arrived`;
-  return `connected again${inputInDoubt > 0 ? doubt : ''}`;
+function doubtNote(bytes: number): string {
+  return `connected again; the last ${bytes} bytes typed may not have arrived`;
 }
 
 /** Standard input to the terminal, until it ends, the person detaches, or it is destroyed. */

@@ -1,11 +1,20 @@
 /** The tree of commands. Here only what parsing needs is loaded; a command loads the rest itself. */
 import { Command } from 'commander';
 import { attachCommand } from './commands/attach.js';
+import { auditDidCommand } from './commands/auditDid.js';
+import { auditTreeCommand } from './commands/auditTree.js';
+import { auditUnusedCommand } from './commands/auditUnused.js';
+import { auditVerifyCommand } from './commands/auditVerify.js';
+import { auditWhoCouldCommand } from './commands/auditWhoCould.js';
+import { auditWhyCommand } from './commands/auditWhy.js';
 import { createCommand } from './commands/create.js';
 import { grantInspectCommand } from './commands/grantInspect.js';
 import { grantMintCommand } from './commands/grantMint.js';
 import { killCommand } from './commands/kill.js';
 import { listCommand } from './commands/list.js';
+import { policyCheckCommand } from './commands/policyCheck.js';
+import { policyExplainCommand } from './commands/policyExplain.js';
+import { policyTestCommand } from './commands/policyTest.js';
 import { resizeCommand } from './commands/resize.js';
 import { runCommand } from './commands/run.js';
 import { serveCommand } from './commands/serve.js';
@@ -40,6 +49,23 @@ export function program(): Command {
     )
     .addCommand(
       group('grant', 'make and look at tokens', [grantMintCommand(), grantInspectCommand()]),
+    )
+    .addCommand(
+      group('policy', 'check, test and ask the policies that decide after the grants', [
+        policyCheckCommand(),
+        policyTestCommand(),
+        policyExplainCommand(),
+      ]),
+    )
+    .addCommand(
+      group('audit', 'verify the trail of decisions and ask it, without a server', [
+        auditVerifyCommand(),
+        auditWhoCouldCommand(),
+        auditDidCommand(),
+        auditWhyCommand(),
+        auditTreeCommand(),
+        auditUnusedCommand(),
+      ]),
     )
     .addCommand(serveCommand())
     .addCommand(versionCommand());

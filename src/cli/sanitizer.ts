@@ -3,6 +3,9 @@
 /** Inside of what a byte is dropped. */
 type State = 'text' | 'escape' | 'control sequence' | 'string' | 'string escape';
 
+const TAB = 0x09;
+const LF = 0x0a;
+const CR = 0x0d;
 const ESC = 0x1b;
 const BEL = 0x07;
 const CAN = 0x18;
@@ -13,8 +16,11 @@ const ST = 0x9c;
 const STRING_C1 = new Set([0x90, 0x98, 0x9d, 0x9e, 0x9f]);
 const STRING_ESCAPES = new Set([0x50, 0x58, 0x5d, 0x5e, 0x5f]);
 
-/** Marks that turn the direction of text round and make it read as what it is not. */
-const DIRECTION_MARKS = /^[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]$/u;
+/**
+ * What stays as it is: no control, and none of the marks that turn the direction of text round and
+ * make it read as what it is not.
+ */
+const HARMLESS = /[^\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/uy;
 
 /**
  * Text, line ends and tabs stay; escape sequences, control strings and all other controls go. A
@@ -33,35 +39,50 @@ export class Sanitizer {
 
   /** What was held back at the end of the output. */
   end(): string {
-    const rest = this.#clean(this.#decoder.decode());
-    return this.#carriageReturn ? `${rest}\n` : rest;
+    return this.#clean(this.#decoder.decode()) + this.#lineEnd();
   }
 
   #clean(text: string): string {
     let clean = '';
-    for (const character of text) clean += this.#character(character);
+    for (let at = 0; at < text.length; ) {
+      HARMLESS.lastIndex = at;
+      const run = this.#state === 'text' ? HARMLESS.exec(text)?.[0] : undefined;
+      if (run === undefined) {
+        clean += this.#control(text.charCodeAt(at));
+        at += 1;
+      } else {
+        clean += this.#lineEnd() + run;
+        at += run.length;
+      }
+    }
     return clean;
   }
 
-  #character(character: string): string {
-    const code = character.codePointAt(0) ?? 0;
+  /** What a character comes to that is a control, a mark, or inside of a sequence. */
+  #control(code: number): string {
     if (this.#state !== 'text') {
       this.#state = this.#next(this.#state, code);
       return '';
     }
-    if (this.#carriageReturn && code !== 0x0d) {
+    if (code === LF) {
       this.#carriageReturn = false;
-      if (code === 0x0a) return '\n';
-      return `\n${this.#character(character)}`;
+      return '\n';
     }
-    if (code === 0x0d) {
+    if (code === CR) {
       this.#carriageReturn = true;
       return '';
     }
     if (code === ESC) this.#state = 'escape';
     else if (code === CSI) this.#state = 'control sequence';
     else if (STRING_C1.has(code)) this.#state = 'string';
-    return isHarmless(character, code) ? character : '';
+    return code === TAB ? `${this.#lineEnd()}\t` : '';
+  }
+
+  /** The line end that a lone carriage return becomes, once something follows it. */
+  #lineEnd(): string {
+    if (!this.#carriageReturn) return '';
+    this.#carriageReturn = false;
+    return '\n';
   }
 
   /** ECMA-48, sections 5.3 to 5.6; CAN and SUB end anything. */
@@ -85,10 +106,4 @@ export class Sanitizer {
         return 'text';
     }
   }
-}
-
-function isHarmless(character: string, code: number): boolean {
-  if (code === 0x0a || code === 0x09) return true;
-  if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return false;
-  return !DIRECTION_MARKS.test(character);
 }

@@ -1,5 +1,6 @@
 /** The person's terminal while it is lent to another one: raw, and given back whatever happens. */
 import { writeSync } from 'node:fs';
+import { enterRawMode } from './rawMode.js';
 import { ScreenModes } from './screenModes.js';
 import type { Size } from './values.js';
 
@@ -15,18 +16,17 @@ export function windowSize(): Size | undefined {
  */
 export class Screen implements Disposable {
   readonly modes = new ScreenModes();
-  readonly #raw = process.stdin.isTTY === true;
+  /** Undefined where standard input is no terminal. */
+  readonly #leaveRawMode = process.stdin.isTTY ? enterRawMode() : undefined;
   #given = false;
 
   constructor() {
-    if (this.#raw) process.stdin.setRawMode(true);
     process.on('exit', this.#giveBack);
   }
 
   /** A line about the connection, not of the program. */
   note(text: string): void {
-    const end = this.#raw ? '\r\n' : '\n';
-    process.stderr.write(`${this.#raw ? end : ''}ctx: ${text}${end}`);
+    process.stderr.write(this.#leaveRawMode ? `\r\nctx: ${text}\r\n` : `ctx: ${text}\n`);
   }
 
   [Symbol.dispose](): void {
@@ -38,7 +38,7 @@ export class Screen implements Disposable {
     if (this.#given) return;
     this.#given = true;
     try {
-      if (this.#raw) process.stdin.setRawMode(false);
+      this.#leaveRawMode?.();
       // The program's own line may be unfinished: what follows begins on a new one.
       if (process.stdout.isTTY) writeSync(process.stdout.fd, `${this.modes.restoring()}\r\n`);
     } catch {

@@ -22,7 +22,7 @@ export function formatRecord(entries: readonly (readonly [string, string | undef
 }
 
 /** What a cell may hold: controls of any kind could move the cursor or hide text. */
-function plain(cell: string): string {
+export function plain(cell: string): string {
   return cell.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
 }
 

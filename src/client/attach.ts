@@ -1,60 +1,25 @@
 /** Attach as one unbroken attachment: events out, input in, resumed after a lost connection. */
 import { MAX_INPUT_FRAME_BYTES } from '../core/limits.js';
 import type { Started } from '../gen/public/grantty/v1/stream_pb.js';
-import type { Signal, TerminalSizeSchema } from '../gen/public/grantty/v1/terminal_pb.js';
+import type { Signal } from '../gen/public/grantty/v1/terminal_pb.js';
 import type {
-  AttachOpenSchema,
   AttachRequestSchema,
   AttachResponse,
   AttachResponseSchema,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
+import type {
+  AttachEvent,
+  Attachment,
+  AttachOpenInit,
+  AttachOptions,
+  Reconnected,
+  SizeInit,
+} from './attachment.js';
 import type { DuplexCall, Init } from './grpc.js';
 import { InputWindow } from './inputWindow.js';
 import { Position } from './position.js';
 import { type Pacing, Reconnection, realPacing } from './reconnection.js';
 import { mayGoOn, type StreamSource } from './watch.js';
-
-export type AttachOpenInit = Init<typeof AttachOpenSchema>;
-type SizeInit = Init<typeof TerminalSizeSchema>;
-
-/** The connection was lost and the attachment goes on. */
-export interface Reconnected {
-  /** Input bytes that were sent before the loss and are not known to have arrived; never resent. */
-  readonly inputInDoubt: number;
-}
-
-export type AttachEvent =
-  | Exclude<AttachResponse['event'], { case: undefined }>
-  | { readonly case: 'reconnected'; readonly value: Reconnected };
-
-export interface AttachOptions {
-  /** Ends the attachment, and the iteration with the signal's reason. */
-  readonly signal?: AbortSignal;
-  /** Told why the stream broke, before each attempt to resume it; attempts count from 1. */
-  readonly onInterruption?: (failure: unknown, attempt: number) => void;
-  readonly pacing?: Pacing;
-}
-
-/**
- * An open attachment. `events` is to be iterated once, and all the time: acknowledgements come on
- * it too, so that input waits for a caller that does not read.
- */
-export interface Attachment extends AsyncDisposable {
-  /** From `started` to `closing`, each seq once, `denied` and `inputAck` in between. */
-  readonly events: AsyncIterable<AttachEvent>;
-  /**
-   * Sends bytes in order, in frames of at most 64 KiB; up to 64 KiB stay one piece at the terminal.
-   * Resolves when more may be sent. A refusal comes as a `denied` event.
-   */
-  input(data: Uint8Array): Promise<void>;
-  /** Sets the size; after a reconnection it is set again. */
-  resize(size: SizeInit): Promise<void>;
-  signal(signal: Signal): Promise<void>;
-  /** No input follows; events go on. */
-  endInput(): void;
-  /** Leaves the terminal, which lives on. The iteration of `events` ends. */
-  close(): void;
-}
 
 type Call = DuplexCall<typeof AttachRequestSchema, typeof AttachResponseSchema>;
 type Frame = NonNullable<Init<typeof AttachRequestSchema>['frame']>;
@@ -79,7 +44,8 @@ export async function attach(
 /** One stream of the attachment. */
 interface Stream {
   readonly call: Call;
-  readonly token: string;
+  /** The one that the server was given last. */
+  token: string;
   readonly responses: AsyncIterator<AttachResponse>;
   readonly ended: AbortController;
   /** Index that the next frame has on this stream. */
@@ -100,6 +66,8 @@ class ResumingAttachment implements Attachment {
   /** The `started` of the first stream, until it is iterated. */
   #first: AttachEvent | undefined;
   #inputEnded = false;
+  /** All input before `endInput` has been sent: every stream is half-closed. */
+  #isHalfClosed = false;
   #over = false;
   /** The end of the chain of input calls: one call's frames all go before the next one's. */
   #lastInput: Promise<void> = Promise.resolve();
@@ -113,6 +81,7 @@ class ResumingAttachment implements Attachment {
     this.#signal = options.signal
       ? AbortSignal.any([options.signal, this.#closing.signal])
       : this.#closing.signal;
+    this.#signal.addEventListener('abort', () => this.#window.end(), { once: true });
     this.#position = new Position(open.start);
     this.#pacing = options.pacing ?? realPacing;
     this.#reconnection = new Reconnection(source.token, this.#signal, this.#pacing);
@@ -120,8 +89,7 @@ class ResumingAttachment implements Attachment {
   }
 
   async start(): Promise<void> {
-    const { stream, started } = await this.#connect(await this.source.token());
-    this.#stream = stream;
+    const { started } = await this.#connect(await this.source.token());
     this.#first = { case: 'started', value: started };
   }
 
@@ -141,9 +109,7 @@ class ResumingAttachment implements Attachment {
         }
       }
     } finally {
-      this.#over = true;
-      if (this.#stream) this.#end(this.#stream);
-      this.#window.restart(0);
+      this.#finish();
     }
   }
 
@@ -175,7 +141,7 @@ class ResumingAttachment implements Attachment {
     }
   }
 
-  async #connect(token: string): Promise<{ stream: Stream; started: Started }> {
+  async #connect(token: string): Promise<Reconnected & { readonly started: Started }> {
     const call = await this.source.terminals.attach({ token, signal: this.#signal });
     const start = this.#position.next;
     const open = start ? { ...this.#open, start } : this.#open;
@@ -190,8 +156,9 @@ class ResumingAttachment implements Attachment {
     this.#reconnection.opened();
     this.#position.started(started);
     this.#open = { ...this.#open, attachmentId: started.attachmentId };
-    const stream: Stream = { call, token, responses, ended: new AbortController(), frames: 1 };
-    return { stream, started };
+    this.#stream = { call, token, responses, ended: new AbortController(), frames: 1 };
+    if (this.#isHalfClosed) call.halfClose();
+    return { started, inputInDoubt: this.#window.restart(Number(started.inputBytes)) };
   }
 
   async #reconnect(failure: unknown, usedToken: string): Promise<Reconnected> {
@@ -202,10 +169,7 @@ class ResumingAttachment implements Attachment {
       this.options.onInterruption?.(latest, attempt);
       try {
         token = await this.source.token();
-        const { stream, started } = await this.#connect(token);
-        this.#stream = stream;
-        const inputInDoubt = this.#window.restart(Number(started.inputBytes));
-        if (this.#inputEnded) stream.call.halfClose();
+        const { inputInDoubt } = await this.#connect(token);
         return { inputInDoubt };
       } catch (next) {
         latest = next;
@@ -213,39 +177,42 @@ class ResumingAttachment implements Attachment {
     }
   }
 
-  /** Hands the stream a renewed token as soon as there is one. */
+  /**
+   * Hands the stream a renewed token as soon as there is one. A half-closed stream cannot take it:
+   * it ends with the old token and is opened again with the new one.
+   */
   async #reauthenticate(stream: Stream): Promise<void> {
     const { signal } = stream.ended;
-    while (!signal.aborted) {
+    while (!signal.aborted && !this.#isHalfClosed) {
       const token = await this.source.token().catch(() => stream.token);
-      if (token !== stream.token) {
-        await this.#send(stream, { case: 'reauthenticate', value: { token } });
-        return;
+      if (token !== stream.token && !this.#isHalfClosed) {
+        stream.token = token;
+        return this.#send({ case: 'reauthenticate', value: { token } }, stream);
       }
       await this.#pacing.sleep(TOKEN_POLL_MS, signal).catch(() => {});
     }
   }
 
   async input(data: Uint8Array): Promise<void> {
-    const sent = this.#lastInput.then(() => this.#input(data));
-    this.#lastInput = sent.catch(() => {});
-    return sent;
+    if (this.#inputEnded) return;
+    this.#lastInput = this.#lastInput.then(() => this.#input(data));
+    return this.#lastInput;
   }
 
   async #input(data: Uint8Array): Promise<void> {
     for (let from = 0; from < data.length; from += MAX_INPUT_FRAME_BYTES) {
       const frame = data.subarray(from, from + MAX_INPUT_FRAME_BYTES);
-      const stream = await this.#writable();
+      const stream = await this.#connected(() => !this.#window.full);
       if (stream === undefined) return;
       this.#window.sent(stream.frames, frame.length);
-      await this.#send(stream, { case: 'input', value: { data: frame } });
+      await this.#send({ case: 'input', value: { data: frame } }, stream);
     }
   }
 
-  /** Waits for a connection with room for input; undefined when the attachment is over. */
-  async #writable(): Promise<Stream | undefined> {
+  /** Waits for a connection, and for the condition; undefined when the attachment is over. */
+  async #connected(condition: () => boolean): Promise<Stream | undefined> {
     while (!this.#over && !this.#signal.aborted) {
-      if (this.#stream && !this.#window.full) return this.#stream;
+      if (this.#stream && condition()) return this.#stream;
       await this.#window.changed();
     }
     return undefined;
@@ -253,31 +220,38 @@ class ResumingAttachment implements Attachment {
 
   async resize(size: SizeInit): Promise<void> {
     this.#open = { ...this.#open, size };
-    if (this.#stream) await this.#send(this.#stream, { case: 'resize', value: { size } });
+    await this.#send({ case: 'resize', value: { size } }, this.#stream);
   }
 
   async signal(signal: Signal): Promise<void> {
-    const stream = await this.#writable();
-    if (stream) await this.#send(stream, { case: 'signal', value: { signal } });
+    const stream = await this.#connected(() => true);
+    await this.#send({ case: 'signal', value: { signal } }, stream);
   }
 
-  #send(stream: Stream, frame: Frame): Promise<void> {
+  async #send(frame: Frame, stream: Stream | undefined): Promise<void> {
+    if (stream === undefined || this.#isHalfClosed) return;
     stream.frames += 1;
-    return stream.call.send({ frame });
+    await stream.call.send({ frame });
   }
 
   endInput(): void {
     if (this.#inputEnded) return;
     this.#inputEnded = true;
-    // Behind the input that still waits for room.
-    void this.#lastInput.then(() => this.#stream?.call.halfClose());
+    void this.#lastInput.then(() => {
+      this.#isHalfClosed = true;
+      this.#stream?.call.halfClose();
+    });
   }
 
   close(): void {
     this.#closing.abort();
+    this.#finish();
+  }
+
+  #finish(): void {
     this.#over = true;
     if (this.#stream) this.#end(this.#stream);
-    this.#window.restart(0);
+    this.#window.end();
   }
 
   #end(stream: Stream): void {

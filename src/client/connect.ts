@@ -7,7 +7,8 @@ import { GrantService } from '../gen/public/grantty/v1/grant_service_pb.js';
 import { ServerService } from '../gen/public/grantty/v1/server_service_pb.js';
 import { SessionService } from '../gen/public/grantty/v1/session_service_pb.js';
 import { TerminalService } from '../gen/public/grantty/v1/terminal_service_pb.js';
-import { type Attachment, type AttachOpenInit, type AttachOptions, attach } from './attach.js';
+import { attach } from './attach.js';
+import type { Attachment, AttachOpenInit, AttachOptions } from './attachment.js';
 import { type ServiceClient, serviceClient } from './grpc.js';
 import { type WatchEvent, type WatchOptions, type WatchRequestInit, watch } from './watch.js';
 

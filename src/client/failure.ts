@@ -58,7 +58,15 @@ const DOMAIN = 'grantty';
 /** grpc-js ends the text of a failed connection with this, and with nothing behind it as a rule. */
 const EMPTY_NOTE = /\.? Resolution note: $/;
 
+/**
+ * What grpc-js says, under several codes, of a stream that was reset and got no status: so ends a
+ * connection that the HTTP/2 library of either side gives up. For a caller it is a lost connection.
+ */
+const RESET =
+  /^(?:Received RST_STREAM with code|Call cancelled$|Bandwidth exhausted or memory limit exceeded$)/;
+
 export function failureOf(failed: GrpcStatus): CallFailure {
+  if (RESET.test(failed.details)) return new StatusError('UNAVAILABLE', failed.details);
   const code = (status[failed.code] ?? 'UNKNOWN') as StatusName;
   const { reason, details } = statusDetails(failed.metadata);
   return reason === undefined

@@ -70,12 +70,17 @@ export class InputWindow {
   restart(total: number): number {
     this.acknowledged(total);
     const lost = this.#bytes;
+    this.#acknowledged = total;
+    this.end();
+    return lost;
+  }
+
+  /** Nothing is on its way any more. */
+  end(): void {
     this.#frames = [];
     this.#partial = 0;
     this.#bytes = 0;
-    this.#acknowledged = total;
     this.#wake();
-    return lost;
   }
 
   /** Resolves when something has changed. */

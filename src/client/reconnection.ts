@@ -70,11 +70,8 @@ function isTokenExpiry(failure: CallFailure): boolean {
   return failure instanceof CallError && failure.reason === 'TOKEN_EXPIRED';
 }
 
-/**
- * A lost connection is UNAVAILABLE; one that the HTTP/2 library ended under its streams is
- * CANCELLED, which we did not ask for: an abort of our own is told apart before.
- */
+/** A lost connection is UNAVAILABLE too. */
 function mayPass(failure: CallFailure): boolean {
   if (failure instanceof CallError && failure.retryAfterMs !== undefined) return true;
-  return failure.code === 'UNAVAILABLE' || failure.code === 'CANCELLED';
+  return failure.code === 'UNAVAILABLE';
 }

@@ -5,19 +5,25 @@ const RENEWAL_MARGIN_MS = 60_000;
 
 /**
  * Remembers what `read` gave until shortly before it expires, so that a token file or command is
- * not asked for each call. A token whose end cannot be told is read anew each time.
+ * not asked for each call. From then on it is asked each time, and what is remembered serves as
+ * long as it holds and nothing newer can be had. A token whose end cannot be told is not remembered.
  */
 export function rememberedToken(
   read: () => Promise<string>,
   now: () => number = Date.now,
 ): () => Promise<string> {
-  let token: string | undefined;
-  let goodUntil = 0;
+  let remembered: { readonly token: string; readonly expiry: number } | undefined;
   return async () => {
-    if (token !== undefined && now() < goodUntil) return token;
-    token = await read();
-    goodUntil = (unverifiedExpiry(token) ?? 0) - RENEWAL_MARGIN_MS;
-    return token;
+    if (remembered && now() < remembered.expiry - RENEWAL_MARGIN_MS) return remembered.token;
+    try {
+      const token = await read();
+      const expiry = unverifiedExpiry(token);
+      remembered = expiry === undefined ? undefined : { token, expiry };
+      return token;
+    } catch (error) {
+      if (remembered && now() < remembered.expiry) return remembered.token;
+      throw error;
+    }
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AttachEvent, Attachment } from '../../src/client/attach.js';
+import type { AttachEvent, Attachment } from '../../src/client/attachment.js';
 import { type Client, connect } from '../../src/client/connect.js';
 import { INPUT_WINDOW_BYTES } from '../../src/client/inputWindow.js';
 import type { Pacing } from '../../src/client/reconnection.js';
@@ -262,6 +262,59 @@ describe('attach', () => {
     using grantty = client(server.address, async () => token);
     const events = await rest(await grantty.attach(open, { pacing }));
     expect(events.at(-1)).toMatchObject({ value: { data: Buffer.from('token-2') } });
+  });
+
+  it('opens again with a renewed token where input has ended and none can be handed over', async () => {
+    let token = 'token-1';
+    let expire: (() => void) | undefined;
+    const frames: unknown[] = [];
+    await using server = await attachServer(async (call, incoming) => {
+      for (let got = await frame(incoming); got; got = await frame(incoming)) {
+        frames.push(got.case);
+        if (got.case === 'open') call.write(started());
+      }
+      if (tokenOf(call) === 'token-2') return void call.end();
+      call.write(responseOf({ case: 'expiring', value: {} }));
+      call.write(output(1n));
+      expire = () =>
+        call.emit('error', failure({ code: status.UNAUTHENTICATED, reason: 'TOKEN_EXPIRED' }));
+    });
+    using grantty = client(server.address, async () => token);
+    const attachment = await grantty.attach(open, { pacing });
+    attachment.endInput();
+    const events: string[] = [];
+    for await (const event of attachment.events) {
+      events.push(event.case);
+      if (event.case !== 'output') continue;
+      token = 'token-2';
+      expire?.();
+    }
+    expect(events).toEqual(['started', 'output', 'reconnected']);
+    expect(frames).toEqual(['open', 'open']);
+  });
+
+  it('hands over the token after next as well', async () => {
+    let token = 1;
+    await using server = await attachServer(async (call, frames) => {
+      await frame(frames);
+      call.write(started());
+      for (let round = 0n; round < 2n; round++) {
+        token += 1;
+        call.write(responseOf({ case: 'expiring', value: {} }));
+        const got = await frame(frames);
+        const given = got?.case === 'reauthenticate' ? got.value.token : '';
+        call.write(
+          responseOf({ case: 'output', value: { seq: round + 1n, data: Buffer.from(given) } }),
+        );
+      }
+      call.end();
+    });
+    using grantty = client(server.address, async () => `token-${token}`);
+    const events = await rest(await grantty.attach(open, { pacing }));
+    const given = events.flatMap((event) =>
+      event.case === 'output' ? [Buffer.from(event.value.data).toString()] : [],
+    );
+    expect(given).toEqual(['token-2', 'token-3']);
   });
 
   it('opens again with a renewed token after the old one has ended', async () => {

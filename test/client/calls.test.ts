@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { connect } from '../../src/client/connect.js';
-import type { CallError } from '../../src/client/failure.js';
+import { type CallError, failureOf } from '../../src/client/failure.js';
 import {
   type GetTerminalRequest,
   GetTerminalResponseSchema,
@@ -109,6 +109,22 @@ describe('a unary call', () => {
       },
     });
     await expect(client.terminals.getTerminal({})).rejects.toThrow('no token file');
+  });
+});
+
+describe('a stream that was reset', () => {
+  it.each([
+    [status.CANCELLED, 'Call cancelled'],
+    [status.RESOURCE_EXHAUSTED, 'Bandwidth exhausted or memory limit exceeded'],
+    [status.INTERNAL, 'Received RST_STREAM with code 2 (Internal server error)'],
+    [status.INTERNAL, 'Received RST_STREAM with code 0 (Call ended without gRPC status)'],
+  ])('with %d is a lost connection', (code, details) => {
+    expect(failureOf({ code, details })).toMatchObject({ code: 'UNAVAILABLE', message: details });
+  });
+
+  it('is not what we cancelled ourselves', () => {
+    const cancelled = { code: status.CANCELLED, details: 'Cancelled on client' };
+    expect(failureOf(cancelled)).toMatchObject({ code: 'CANCELLED' });
   });
 });
 

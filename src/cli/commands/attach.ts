@@ -23,6 +23,7 @@ export function attachCommand(): Command {
       return await attachTerminal(connection.client, connection.ref(id), {
         detachKeys,
         followWindow: true,
+        history: 'recent',
       });
     }),
   );

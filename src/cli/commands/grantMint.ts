@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { capabilities } from '../../core/capability.js';
+import { GranttyError } from '../../core/errors.js';
 import { action } from '../action.js';
 import { UsageError } from '../exitCode.js';
 import { writeLine } from '../output.js';
@@ -63,6 +64,9 @@ export function grantMintCommand(): Command {
           now: Date.now(),
           ...(flags.kid !== undefined && { kid: flags.kid }),
           ...(thumbprint !== undefined && { x5tS256: thumbprint }),
+        }).catch((error: unknown) => {
+          // All of the token comes from the command line.
+          throw error instanceof GranttyError ? new UsageError(error.message) : error;
         });
         await writeLine(flags.json ? JSON.stringify({ token }) : token);
       }),

@@ -36,6 +36,7 @@ export function runCommand(): Command {
           detachKeys,
           // A size that was asked for is not changed to the window's.
           followWindow: flags.size === undefined,
+          history: 'all',
         },
       );
     }),

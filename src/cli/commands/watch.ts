@@ -4,6 +4,7 @@ import type { WatchRequestInit } from '../../client/watch.js';
 import { action } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { UsageError } from '../exitCode.js';
+import { isLoss, LOSS_NOTE } from '../interruption.js';
 import { note, writeBytes } from '../output.js';
 import { parseCount } from '../values.js';
 
@@ -50,8 +51,8 @@ export function watchCommand(): Command {
         const request = watchRequest(connection.ref(id), flags);
         const sanitizer = flags.sanitize ? new Sanitizer() : undefined;
         const events = connection.client.watch(request, {
-          onInterruption: (_, attempt) => {
-            if (attempt === 1) note('the connection was lost; trying again');
+          onInterruption: (failure, attempt) => {
+            if (attempt === 1 && isLoss(failure)) note(LOSS_NOTE);
           },
         });
         for await (const event of events) {

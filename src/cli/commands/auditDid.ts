@@ -1,0 +1,75 @@
+/** `ctx audit did`: who did what, and what came of it. */
+import { Command, Option } from 'commander';
+import type { Deed, DidQuestion } from '../../audit/did.js';
+import { action } from '../action.js';
+import {
+  believableTrail,
+  formatTime,
+  parseTime,
+  type TrailFlags,
+  withTrailFlags,
+} from '../auditTrail.js';
+import { ExitCode } from '../exitCode.js';
+import { writeLine } from '../output.js';
+import { plain } from '../table.js';
+
+interface Flags extends TrailFlags, Pick<DidQuestion, 'owner' | 'subject' | 'action' | 'decision'> {
+  readonly terminal?: string;
+  readonly token?: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export function auditDidCommand(): Command {
+  return withTrailFlags(
+    new Command('did').description(
+      'list decisions in their order, one a line, with their outcomes',
+    ),
+  )
+    .option('--owner <owner>', 'of the terminal')
+    .option('--terminal <id>', 'of the terminal')
+    .option('--subject <sub>', "the token's sub")
+    .option('--token <jti>', "the token's jti")
+    .option('--action <action>', 'such as terminal.kill')
+    .addOption(new Option('--decision <decision>', 'only these').choices(['allow', 'deny']))
+    .option('--from <time>', 'RFC 3339, or seconds since 1970')
+    .option('--to <time>', 'RFC 3339, or seconds since 1970')
+    .action(
+      action(async (flags: Flags) => {
+        const { terminal, token, from, to, stateDir: _, auditDir: __, json, ...asked } = flags;
+        const question: DidQuestion = {
+          ...asked,
+          ...(terminal !== undefined && { id: terminal }),
+          ...(token !== undefined && { jti: token }),
+          ...(from !== undefined && { fromMs: parseTime('--from', from) }),
+          ...(to !== undefined && { toMs: parseTime('--to', to) }),
+        };
+        const { did } = await import('../../audit/did.js');
+        for await (const deed of did(await believableTrail(flags), question)) {
+          await writeLine(json ? JSON.stringify(deed) : toText(deed));
+        }
+        return ExitCode.OK;
+      }),
+    );
+}
+
+/** Not a table: it is told while it is read. */
+function toText({ intent, outcome }: Deed): string {
+  const { principal, target, decision, reason, rpc = '' } = intent;
+  const frame = 'frame' in intent && intent.frame ? `(${intent.frame})` : '';
+  const method = rpc.slice(rpc.lastIndexOf('/') + 1);
+  return [
+    formatTime(intent.time_ms),
+    decision,
+    principal?.sub ?? intent.peer?.address ?? '-',
+    `${method}${frame}`,
+    target ? `${target.owner}/${target.terminal}` : '-',
+    'decision_id' in intent
+      ? intent.decision_id
+      : `${intent.count} more like ${intent.like ?? '-'}`,
+    outcome ? `${outcome.status}${outcome.reason ? ` ${outcome.reason}` : ''}` : (reason ?? ''),
+  ]
+    .map(plain)
+    .join('  ')
+    .trimEnd();
+}

@@ -1,0 +1,310 @@
+/** `ctx` as its users run it: the built program in processes of their own, on pipes and on a terminal. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { openPty, type Pty } from '../../src/pty/pty.js';
+
+const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+
+let stateDir: string;
+let server: ChildProcess;
+let env: Record<string, string>;
+
+/** Resolves with the end of `ctx serve` when it has said that it is ready. */
+async function serve(): Promise<ChildProcess> {
+  const args = [MAIN, 'serve', '--dev', '--state-dir', stateDir, '--listen', '127.0.0.1:0'];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const lines = createInterface({ input: child.stderr });
+  for await (const line of lines) if (line.startsWith('ctx: serving on')) return child;
+  throw new Error('the server ended before it was ready');
+}
+
+beforeAll(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), 'grantty-ctx-'));
+  server = await serve();
+  const text = await readFile(join(stateDir, 'dev', 'env'), 'utf8');
+  const settings = [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [
+    name,
+    value,
+  ]);
+  env = {
+    PATH: process.env.PATH ?? '',
+    HOME: stateDir,
+    TERM: 'xterm',
+    ...Object.fromEntries(settings),
+  };
+});
+
+afterAll(async () => {
+  const end = once(server, 'exit');
+  server.kill('SIGTERM');
+  expect(await end).toEqual([0, null]);
+  await rm(stateDir, { recursive: true });
+});
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `ctx` on pipes. */
+function ctx(
+  args: readonly string[],
+  input = '',
+  extra: Record<string, string> = {},
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [MAIN, ...args],
+      { env: { ...env, ...extra }, maxBuffer: 16 * 1024 * 1024 },
+      (_, stdout, stderr) => resolve({ code: child.exitCode ?? -1, stdout, stderr }),
+    );
+    child.stdin?.end(input);
+  });
+}
+
+describe('ctx on pipes', () => {
+  it('tells its version', async () => {
+    const { version } = JSON.parse(
+      await readFile(new URL('../../package.json', import.meta.url), 'utf8'),
+    );
+    expect(await ctx(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    expect((await ctx(['version'])).stdout).toBe(`${version}\n`);
+  });
+
+  it('runs a command with its output, its input, and its exit code', async () => {
+    const run = ['terminal', 'run', 'a', '--session', 's1', '--', '/bin/sh', '-c'];
+    const script = 'stty -echo; echo ready; read line; echo "got $line"; exit 7';
+    const { code, stdout } = await ctx([...run, script], 'hello\n');
+    expect(stdout.split('\r\n')).toContain('got hello');
+    expect(code).toBe(7);
+  });
+
+  it('exits with 128 and the number of the signal that ended the command', async () => {
+    const run = ['terminal', 'run', 'a', '--session', 's2', '--', '/bin/sh', '-c', 'kill -TERM $$'];
+    expect((await ctx(run)).code).toBe(143);
+  });
+
+  it('prints every byte of a long output', async () => {
+    const create = [
+      'terminal',
+      'create',
+      'a',
+      '--id',
+      'long',
+      '--session',
+      's3',
+      '--',
+      'seq',
+      '1',
+      '100000',
+    ];
+    expect((await ctx(create)).stdout).toBe('long\n');
+    const { code, stdout } = await ctx(['terminal', 'watch', 'long']);
+    const expected = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\r\n`).join('');
+    expect({ code, isWhole: stdout === expected }).toEqual({ code: 0, isWhole: true });
+  });
+
+  it('ends quietly when the reader of its output goes away', async () => {
+    const child = spawn(
+      '/bin/sh',
+      ['-c', '"$0" "$@" | head -n 1', process.execPath, MAIN, 'terminal', 'watch', 'long'],
+      {
+        env,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+    let said = '';
+    child.stderr.on('data', (data) => {
+      said += data;
+    });
+    await once(child, 'close');
+    expect(said).toBe('');
+  });
+
+  it.each([
+    ['an unknown command', ['terminal', 'nothing'], {}, 2],
+    ['a wrong value', ['terminal', 'resize', 'long', 'big'], {}, 2],
+    ['no server', ['terminal', 'list'], { GRANTTY_ADDRESS: '127.0.0.1:1' }, 69],
+    ['no such authority', ['terminal', 'list'], { GRANTTY_CA: '' }, 69],
+    ['a token that is none', ['terminal', 'list'], { GRANTTY_TOKEN: 'x' }, 77],
+    ['a terminal that does not exist', ['terminal', 'status', 'none'], {}, 1],
+    ['attach to none', ['terminal', 'attach', 'none'], {}, 255],
+    ['a command that does not exist', ['terminal', 'run', 'a', '--', 'no-such-command'], {}, 255],
+    ['a wait that takes too long', ['terminal', 'wait', 'sleeper', '--timeout', '100ms'], {}, 124],
+  ])('says why and what to do for %s, with its own exit code', async (_, args, extra, code) => {
+    if (args.includes('sleeper')) {
+      await ctx([
+        'terminal',
+        'create',
+        'a',
+        '--id',
+        'sleeper',
+        '--session',
+        's4',
+        '--',
+        'sleep',
+        '60',
+      ]);
+    }
+    const ended = await ctx(args, '', extra);
+    expect({ code: ended.code, stdout: ended.stdout }).toEqual({ code, stdout: '' });
+    expect(ended.stderr).toMatch(/^(ctx|error): .+/);
+  });
+
+  it('mints a token that can do what it says and no more', async () => {
+    const mint = ['grant', 'mint', '--key', env.GRANTTY_ISSUER_KEY ?? '', '--sub', 'viewer'];
+    const grant = [
+      '--actions',
+      'terminal.read',
+      '--owner',
+      env.GRANTTY_OWNER ?? '',
+      '--agent',
+      'a',
+    ];
+    const { stdout: token } = await ctx([...mint, ...grant, '--session', '*', '--terminal', '*']);
+    const reader = { GRANTTY_TOKEN: token.trim() };
+    expect((await ctx(['terminal', 'status', 'long', '--json'], '', reader)).code).toBe(0);
+    const refused = await ctx(['terminal', 'write', 'long', '--text', 'x'], '', reader);
+    expect(refused.code).toBe(77);
+    expect(refused.stderr).toContain('terminal.write');
+    expect(refused.stderr).toMatch(/decision [\w-]+/);
+    const inspected = await ctx(['grant', 'inspect', '-'], token);
+    expect(inspected.stdout).toMatch(/^actions +terminal\.read$/m);
+    expect(inspected.stdout).not.toContain(token.trim());
+  });
+
+  it('stops a terminal and tells what came of it', async () => {
+    expect(await ctx(['terminal', 'stop', 'sleeper'])).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect((await ctx(['terminal', 'wait', 'sleeper'])).code).toBe(143);
+  });
+});
+
+/** `ctx` on a terminal of its own, as a person has it. No child process may be started after this. */
+class Person implements AsyncDisposable {
+  readonly pty: Pty;
+  output = '';
+  #waiting: (() => void) | undefined;
+
+  constructor(args: readonly string[], size = { cols: 90, rows: 25 }) {
+    this.pty = openPty(
+      { command: [process.execPath, MAIN, ...args], env, cwd: stateDir, size },
+      (chunk) => {
+        this.output += Buffer.from(chunk).toString('latin1');
+        this.#waiting?.();
+      },
+    );
+  }
+
+  async type(text: string): Promise<void> {
+    await this.pty.send(Buffer.from(text, 'latin1'), () => undefined);
+  }
+
+  /** Resolves when the text is on the screen, at `from` or later, with where it is. */
+  async sees(text: string, from = 0): Promise<number> {
+    while (!this.output.includes(text, from)) {
+      await new Promise<void>((resolve) => {
+        this.#waiting = resolve;
+      });
+    }
+    return this.output.indexOf(text, from);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.pty[Symbol.asyncDispose]();
+  }
+}
+
+const RUN = ['terminal', 'run', 'p', '--session'];
+
+describe('ctx on a terminal', () => {
+  it('passes keys and control characters on, and gives the exit code', async () => {
+    await using person = new Person([...RUN, 't1', '--', '/bin/sh']);
+    await person.sees('# ');
+    await person.type('stty size; echo now-$((40+2))\r');
+    await person.sees('now-42');
+    expect(person.output).toContain('25 90');
+    await person.type('cat; echo rc-$?\r');
+    await person.sees('cat; echo rc-$?\r\n');
+    await person.type('x\r');
+    await person.sees('x\r\nx\r\n');
+    await person.type('\x03');
+    // What is typed before the prompt is there again would be flushed with the interrupt.
+    await person.sees('# ', await person.sees('^C'));
+    await person.type('exit 9\r');
+    expect(await person.pty.exit).toMatchObject({ exitCode: 9 });
+  });
+
+  it('follows the size of the window', async () => {
+    const script = "trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.05; done";
+    await using person = new Person([...RUN, 't5', '--', '/bin/sh', '-c', script]);
+    await person.sees('ready');
+    person.pty.resize({ cols: 70, rows: 20 });
+    await person.sees('20 70');
+    expect(await person.pty.exit).toMatchObject({ exitCode: 3 });
+  });
+
+  it('shows the bytes as they are, line feeds without a carriage return too', async () => {
+    const script = "stty -opost; printf 'a\\nb\\n'";
+    await using person = new Person([...RUN, 't6', '--', '/bin/sh', '-c', script]);
+    await person.pty.exit;
+    expect(person.output).toContain('a\nb\n');
+  });
+
+  it('detaches on the keys, gives the screen back, and leaves the terminal alone', async () => {
+    {
+      await using person = new Person([...RUN, 't2', '--', '/bin/sh']);
+      await person.sees('# ');
+      await person.type("printf '\\033[?1049h\\033[?25l'; echo up-$((1+1))\r");
+      await person.sees('up-2');
+      const from = person.output.length;
+      await person.type('\x1d');
+      expect(await person.pty.exit).toMatchObject({ exitCode: 0 });
+      expect(person.output.slice(from)).toContain('\x1b[?1049l\x1b[?25h');
+      expect(person.output).toContain('detached');
+    }
+    await using again = new Person([
+      'terminal',
+      'attach',
+      'terminal-p-t2',
+      '--detach-keys',
+      'ctrl-p,q',
+    ]);
+    await again.sees('up-2');
+    // An ordinary character now, which the line discipline takes back.
+    await again.type('\x1d\x7fexit 5\r');
+    expect(await again.pty.exit).toMatchObject({ exitCode: 5 });
+  });
+
+  it('gives the screen back when a signal ends it, and ends by that signal', async () => {
+    await using person = new Person([...RUN, 't3', '--', '/bin/sh']);
+    await person.sees('# ');
+    await person.type("printf '\\033[?1000h'; echo up-$((1+1))\r");
+    await person.sees('up-2');
+    process.kill(person.pty.pid, 'SIGTERM');
+    expect(await person.pty.exit).toMatchObject({ signal: 'SIGTERM' });
+    expect(person.output).toContain('\x1b[?1000l');
+  });
+
+  it('answers no question of the history a second time', async () => {
+    {
+      await using person = new Person([...RUN, 't4', '--', '/bin/sh']);
+      await person.sees('# ');
+      await person.type("printf 'ask\\033[6n\\033[c'; echo up-$((1+1))\r");
+      await person.sees('up-2');
+      expect(person.output).toContain('ask\x1b[6n\x1b[c');
+      await person.type('\x1d');
+      await person.pty.exit;
+    }
+    await using again = new Person(['terminal', 'attach', 'terminal-p-t4']);
+    await again.sees('up-2');
+    expect(again.output).toContain('askup-2');
+    await again.type('exit\r');
+    await again.pty.exit;
+  });
+});

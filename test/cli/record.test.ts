@@ -1,0 +1,59 @@
+import { create } from '@bufbuild/protobuf';
+import { terminalRecord, terminalTable } from '../../src/cli/record.js';
+import { formatTable } from '../../src/cli/table.js';
+import { TerminalSchema, TerminalState } from '../../src/gen/public/grantty/v1/terminal_pb.js';
+
+const terminal = create(TerminalSchema, {
+  ref: { owner: '1000', id: 'terminal-coder-default' },
+  agent: 'coder',
+  session: 'default',
+  state: TerminalState.EXITED,
+  command: ['/bin/sh', '-c', 'echo "hi"'],
+  cwd: '/workspace',
+  size: { columns: 80, rows: 24 },
+  createdAt: { seconds: 1735689600n },
+  exitStatus: { exitCode: 0 },
+  firstSeq: 1n,
+  nextSeq: 4n,
+  instance: 1,
+});
+
+describe('the table of terminals', () => {
+  it('aligns its columns', () => {
+    const table = terminalTable([terminal], new Date((1735689600 + 3_700) * 1000));
+    expect(table).toBe(
+      [
+        'ID                      OWNER  AGENT  SESSION  STATE   EXIT  SIZE   AGE   COMMAND',
+        'terminal-coder-default  1000   coder  default  exited  0     80x24  1h1m  /bin/sh -c "echo \\"hi\\""',
+      ].join('\n'),
+    );
+  });
+
+  it('is its head alone where there is none', () => {
+    expect(terminalTable([], new Date())).toBe(
+      'ID  OWNER  AGENT  SESSION  STATE  EXIT  SIZE  AGE  COMMAND',
+    );
+  });
+
+  it('shows no control that a title or command could hold', () => {
+    expect(formatTable(['A'], [['x\x1b[31m\r\ny\u202e\u009b']])).toBe(
+      'A\nx\ufffd[31m\ufffd\ufffdy\ufffd\ufffd',
+    );
+  });
+});
+
+describe('the record of a terminal', () => {
+  it('leaves out what is not there and shows an exit code of 0', () => {
+    const lines = terminalRecord(terminal).split('\n');
+    expect(lines).toContain('exit       0');
+    expect(lines).toContain('events     1-3');
+    expect(lines.some((line) => line.startsWith('title'))).toBe(false);
+  });
+
+  it('names the signal, and the lack of a code', () => {
+    const ended = (exitStatus: { exitCode?: number; signal?: string }) =>
+      terminalRecord(create(TerminalSchema, { ref: { id: 't' }, exitStatus }));
+    expect(ended({ exitCode: 143, signal: 'SIGTERM' })).toContain('143 (SIGTERM)');
+    expect(ended({})).toContain('unknown (the supervisor was lost)');
+  });
+});
