@@ -9,11 +9,13 @@ import type {
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import type { InputChannel } from '../supervisor/api.js';
 import { Answers } from './answers.js';
-import { type Ask, admit } from './authorize.js';
+import { admit } from './authorize.js';
+import type { Clock } from './clock.js';
 import type { ServerContext } from './context.js';
 import type { Delivery } from './delivery.js';
 import { onRecord, serveEvents } from './eventStream.js';
 import { checkInput, known, parseSize } from './fields.js';
+import type { Ask } from './gate.js';
 import type { Handlers } from './grpc.js';
 import { InputDecisions } from './inputDecisions.js';
 import { InputLane } from './inputLane.js';
@@ -22,23 +24,26 @@ import { storedTarget } from './refs.js';
 import { Standing } from './standing.js';
 import { attachmentKindOf, signalOf } from './wire.js';
 
+/** Milliseconds for the first frame. Until it comes a call costs little, and is counted nowhere. */
+const OPEN_FRAME_MS = 10_000;
+
 type AttachHandler = NonNullable<Handlers<typeof TerminalService>['attach']>;
 
 export function attach(context: ServerContext): AttachHandler {
-  const { gate, streams, supervisor } = context;
+  const { gate, streams, supervisor, clock } = context;
   return async (frames, call, out) => {
     // Without a good token nobody holds a stream open by sending nothing.
     await admit(gate, callerOf(call, 'open'));
     const incoming = frames[Symbol.asyncIterator]();
-    const open = await openFrame(incoming);
+    const open = await openFrame(incoming, clock);
     const standing = await Standing.open(gate, callerOf(call, 'open'), {
       action: 'terminal.read',
       target: storedTarget(open.terminal),
     });
-    await onRecord(context, { standing, out }, async () => {
+    await onRecord(context, standing.permit, out, async () => {
       const { key, token } = standing.permit;
       const kind = known('open.kind', attachmentKindOf(open.kind));
-      using stream = streams.open(token);
+      using stream = streams.open(token, call.signal);
       await using channel = await supervisor.attach(key, {
         ...(open.attachmentId !== '' && { attachmentId: open.attachmentId }),
         kind,
@@ -83,9 +88,23 @@ export function attach(context: ServerContext): AttachHandler {
   };
 }
 
-async function openFrame(incoming: AsyncIterator<AttachRequest>): Promise<AttachOpen> {
-  const first = await incoming.next();
-  if (!first.done && first.value.frame.case === 'open') return first.value.frame.value;
+/** @throws FIELD_INVALID when something else comes first, or nothing in time */
+async function openFrame(
+  incoming: AsyncIterator<AttachRequest>,
+  clock: Clock,
+): Promise<AttachOpen> {
+  let cancel = () => {};
+  const tooLate = new Promise<never>((_, reject) => {
+    const seconds = OPEN_FRAME_MS / 1000;
+    const error = fieldInvalid('open', `must come within ${seconds} seconds`);
+    cancel = clock.after(OPEN_FRAME_MS, () => reject(error));
+  });
+  try {
+    const first = await Promise.race([incoming.next(), tooLate]);
+    if (!first.done && first.value.frame.case === 'open') return first.value.frame.value;
+  } finally {
+    cancel();
+  }
   throw fieldInvalid('open', 'must be the first frame');
 }
 

@@ -1,74 +1,14 @@
-/**
- * The one decision behind every RPC and every frame. Whoever holds a `Permit` got it here; nothing
- * else in the server decides anything.
- */
-import type { RateBudgets } from '../auth/budgets.js';
-import type { Policy } from '../auth/policy.js';
 import type { VerifiedToken } from '../auth/token.js';
-import type { AccessRequest, Launch } from '../core/access.js';
+import type { AccessRequest } from '../core/access.js';
 import type { Capability } from '../core/capability.js';
 import { fieldInvalid, GranttyError } from '../core/errors.js';
-import { considerGrants, findGrant, type Grant, seesWhatever, soleOwner } from '../core/grant.js';
+import { considerGrants, type Grant, seesWhatever, soleOwner } from '../core/grant.js';
 import { type Name, parseName, type TerminalTuple } from '../core/names.js';
-import type { SignalName } from '../core/signals.js';
-import type { Lease, Supervisor, TerminalKey, TerminalSnapshot } from '../supervisor/api.js';
-import { type Authenticator, authenticate, type Credentials, endOf } from './authentication.js';
-import { DecisionDraft, type DraftStart, type Recorder } from './decisionDraft.js';
+import type { TerminalSnapshot } from '../supervisor/api.js';
+import { authenticate, endOf } from './authentication.js';
+import { DecisionDraft } from './decisionDraft.js';
 import { notFound } from './errors.js';
-
-/** All that a decision is made with. */
-export interface Gate extends Authenticator, Recorder {
-  readonly supervisor: Supervisor;
-  readonly policy: Policy;
-  readonly inputRates: RateBudgets;
-}
-
-/** Who asks, and by which call or frame. */
-export type Caller = Credentials & Omit<DraftStart, 'action' | 'inputBytes'>;
-
-/** What is asked for. Names are as the caller wrote them; nothing of it has been checked. */
-export interface Ask {
-  readonly action: Capability;
-  readonly also?: readonly Capability[];
-  readonly target: Target;
-  /** For a create or start: what would run, found out once the caller may start anything there. */
-  readonly launch?: (
-    target: TerminalTuple,
-    terminal: TerminalSnapshot | undefined,
-  ) => Promise<Launch>;
-  /** For a signal; undefined when the caller named none that exists. */
-  readonly signal?: SignalName | undefined;
-  readonly signalBytes?: readonly SignalName[];
-  readonly inputBytes?: number;
-}
-
-export type Target =
-  /** A terminal that may exist. */
-  | { readonly kind: 'stored'; readonly owner: string | undefined; readonly id: string }
-  /** A terminal to be made. */
-  | {
-      readonly kind: 'new';
-      readonly owner: string | undefined;
-      readonly agent: string;
-      readonly session: string;
-      readonly id: string;
-    }
-  /** The terminal of a stream that was opened on it: this very incarnation. */
-  | { readonly kind: 'known'; readonly terminal: TerminalSnapshot };
-
-/** What was decided. The effect happens under `lease` or not at all. */
-export interface Permit {
-  readonly decisionId: string;
-  readonly token: VerifiedToken;
-  readonly grant: Grant;
-  readonly target: TerminalTuple;
-  /** The incarnation that the decision is about. */
-  readonly key: TerminalKey;
-  /** As it was when the decision was made; absent for a terminal to be made. */
-  readonly terminal?: TerminalSnapshot;
-  readonly launch?: Launch;
-  readonly lease: Lease;
-}
+import type { Ask, Caller, Gate, Permit, Target } from './gate.js';
 
 /**
  * Decides, in this order: who asks; what it is about, as stored; whether one grant covers it, its
@@ -102,46 +42,6 @@ export async function authorize(gate: Gate, caller: Caller, ask: Ask): Promise<P
       ...(terminal && { terminal }),
       ...(request.launch && { launch: request.launch }),
       lease: { id: leaseId(token), notAfter: endOfPermit(caller, token, grant) },
-    };
-  } catch (error) {
-    throw await draft.deny(error);
-  }
-}
-
-/** What a caller sees of many terminals. */
-export interface Sight {
-  readonly decisionId: string;
-  readonly token: VerifiedToken;
-  /** Milliseconds since the Unix epoch. */
-  readonly notAfter: number;
-  /** False when no grant holds the action: then there is nothing to look for. */
-  readonly reachesAnything: boolean;
-  sees(terminal: TerminalSnapshot): boolean;
-}
-
-/** The same for lists: one record for the call, and grants and policy asked for each item. */
-export async function authorizeItems(
-  gate: Gate,
-  caller: Caller,
-  action: Capability,
-): Promise<Sight> {
-  const draft = new DecisionDraft(gate, { ...caller, action });
-  try {
-    const token = await authenticate(gate, caller);
-    draft.token = token;
-    await draft.allow();
-    return {
-      decisionId: draft.id,
-      token,
-      notAfter: endOf(token, caller.peer),
-      reachesAnything: token.grants.some((grant) => grant.actions.includes(action)),
-      sees: ({ record }) => {
-        const access = { action, target: tupleOf(record) };
-        return (
-          findGrant(token.grants, access, seconds(gate)) !== undefined &&
-          isPermitted(gate, caller, token, access)
-        );
-      },
     };
   } catch (error) {
     throw await draft.deny(error);
@@ -269,7 +169,7 @@ function grantMissing(requiredAction: Capability): GranttyError {
 }
 
 /** @throws POLICY_DENIED, also when the policy could not be asked */
-function askPolicy(
+export function askPolicy(
   gate: Gate,
   { peer }: Caller,
   { issuer, subject, clientId, actors, cnf }: VerifiedToken,
@@ -292,15 +192,6 @@ function askPolicy(
     metadata: { required_action: access.action },
     cause,
   });
-}
-
-function isPermitted(...asked: Parameters<typeof askPolicy>): boolean {
-  try {
-    askPolicy(...asked);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Charges input to the grant's rate. @throws RATE_LIMITED, and nothing was charged */
@@ -329,10 +220,12 @@ function endOfPermit({ peer }: Caller, token: VerifiedToken, { constraints }: Gr
   return constraints.expiresAt === undefined ? end : Math.min(end, constraints.expiresAt * 1000);
 }
 
-function seconds(gate: Gate): number {
+/** Since the Unix epoch, whole. */
+export function seconds(gate: Gate): number {
   return Math.floor(gate.clock.now() / 1000);
 }
 
-function tupleOf({ owner, id, agent, session }: TerminalTuple): TerminalTuple {
+/** The tuple alone of what holds more. */
+export function tupleOf({ owner, id, agent, session }: TerminalTuple): TerminalTuple {
   return { owner, id, agent, session };
 }

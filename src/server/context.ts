@@ -1,8 +1,8 @@
 /** What handlers of RPCs share. */
 import type { Logger } from 'pino';
 import type { Supervisor } from '../supervisor/api.js';
-import type { Gate } from './authorize.js';
 import type { Clock } from './clock.js';
+import type { Gate } from './gate.js';
 import type { Hub } from './hub.js';
 import type { OpenStreams } from './openStreams.js';
 import type { TerminalQuota } from './terminalQuota.js';

@@ -9,7 +9,6 @@ import {
   StartTerminalRequestSchema,
   type TerminalService,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
-import type { Permit } from './authorize.js';
 import type { ServerContext } from './context.js';
 import {
   checkCommand,
@@ -20,6 +19,7 @@ import {
   known,
   parseSize,
 } from './fields.js';
+import type { Permit } from './gate.js';
 import type { Handlers } from './grpc.js';
 import { callerOf, perform } from './perform.js';
 import { storedTarget } from './refs.js';

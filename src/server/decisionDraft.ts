@@ -88,7 +88,7 @@ export class DecisionDraft {
 
 function principalOf(token: VerifiedToken): NonNullable<IntentRecord['principal']> {
   const { issuer, subject, clientId, jti, keyId, actors, lineage } = token;
-  return { issuer, subject, clientId, jti, keyId, actors, lineage };
+  return { issuer, subject, clientId, jti, keyId, actors, lineage, token };
 }
 
 /** The error with further facts for programs; anything but a GranttyError as it is. */

@@ -2,10 +2,8 @@
  * One client's way through a terminal's events: live while it keeps up, else a reader of the log at
  * its own place. Both Watch and Attach deliver by it.
  */
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
-import { EXPIRY_WARNING_MS, HEARTBEAT_MS } from '../core/limits.js';
 import { isLive } from '../core/terminal.js';
 import type { LogReader } from '../store/reader/logReader.js';
 import type { Supervisor, TerminalKey } from '../supervisor/api.js';
@@ -14,14 +12,10 @@ import { type Ending, endingOf, endOfHistory, exited } from './ending.js';
 import { notFound } from './errors.js';
 import type { Feed, LiveSink } from './hub.js';
 import type { Outlet } from './outlet.js';
+import { Pulse } from './pulse.js';
 import type { Standing } from './standing.js';
 import { Cancelled } from './status.js';
-import {
-  type EncodedEvent,
-  type EncodedResize,
-  encodeEvent,
-  encodeMessage,
-} from './streamEvents.js';
+import { type EncodedEvent, type EncodedResize, encodeEvent } from './streamEvents.js';
 
 /**
  * Bytes that may wait for one client. Above it the client is behind: it gets no live output, and the
@@ -60,14 +54,19 @@ export class Delivery implements LiveSink {
   /** Set while live: leaves, so that the loop looks at everything anew. */
   #leaveLive: (() => void) | undefined;
   #log: LogReader | undefined;
-  #lastSentMs = 0;
-  /** The end of authority that the client has been warned of. */
-  #warnedOf: number | undefined;
-  #cancelTick = () => {};
-  #done = false;
+  readonly #pulse: Pulse;
 
+  /** To be run at once: it says from now on that it lives. */
   constructor(private readonly options: DeliveryOptions) {
-    this.#cursor = options.after;
+    const { after, clock, out, standing, feed, through } = options;
+    this.#cursor = after;
+    this.#pulse = new Pulse({
+      clock,
+      out,
+      notAfter: () => standing.notAfter,
+      lastSeq: () => feed?.lastSeq ?? through,
+      onEnd: () => this.#pause(),
+    });
   }
 
   get lastSeq(): number {
@@ -76,9 +75,14 @@ export class Delivery implements LiveSink {
 
   /** Looks at once whether the stream may go on: its authority or the server may have changed. */
   look(): void {
+    this.#pause();
+    this.#pulse.beat();
+  }
+
+  /** Has the loop go round once more, from wherever it waits. */
+  #pause(): void {
     this.#leaveLive?.();
     this.options.out.nudge();
-    this.#tick();
   }
 
   /**
@@ -86,12 +90,11 @@ export class Delivery implements LiveSink {
    * @throws what no ending stands for; Cancelled when the call is over before
    */
   async run(): Promise<Ending> {
+    using _pulse = this.#pulse;
     const { over, stop } = this.options;
     const look = () => this.look();
     over.addEventListener('abort', look);
     stop.addEventListener('abort', look);
-    this.#lastSentMs = this.options.clock.now();
-    this.#tick();
     try {
       return await this.#deliver();
     } catch (error) {
@@ -100,8 +103,6 @@ export class Delivery implements LiveSink {
       if (ending === undefined) throw error;
       return ending;
     } finally {
-      this.#done = true;
-      this.#cancelTick();
       over.removeEventListener('abort', look);
       stop.removeEventListener('abort', look);
       await this.#log?.close();
@@ -112,7 +113,7 @@ export class Delivery implements LiveSink {
     const { feed, through, untilExit, over, stop, standing } = this.options;
     while (!over.aborted) {
       stop.throwIfAborted();
-      if (await standing.uphold()) this.#tick();
+      if (await standing.uphold()) this.#pulse.beat();
 
       // Behind: the log has what is missing.
       const last = feed?.lastSeq ?? through;
@@ -133,7 +134,7 @@ export class Delivery implements LiveSink {
       if (feed.end !== undefined) return await this.#endOfFeed(feed.end.error);
 
       // Live. Nothing was awaited since the cursor was compared with the feed's, so nothing is missed.
-      if (standing.holds()) await this.#live(feed);
+      if (this.#mayGoOn()) await this.#live(feed);
     }
     throw new Cancelled();
   }
@@ -141,6 +142,7 @@ export class Delivery implements LiveSink {
   /** Reads the log through `last`, at the client's pace. */
   async #catchUp(last: number): Promise<void> {
     const { openLog, out, over, standing } = this.options;
+    const before = this.#cursor;
     this.#log ??= await openLog();
     for await (const events of this.#log.read(this.#cursor + 1, last, { signal: over })) {
       for (const event of events) {
@@ -152,8 +154,8 @@ export class Delivery implements LiveSink {
       }
       if (!standing.holds()) return;
     }
-    // Events of types that this server does not know are passed over, the last ones too.
-    this.#cursor = last;
+    // What was announced has been written: a gap would be told as if it were not one.
+    if (this.#cursor === before) throw new Error(`the log has no event after seq ${before}`);
   }
 
   #mayGoOn(): boolean {
@@ -189,7 +191,7 @@ export class Delivery implements LiveSink {
   resized(resize: EncodedResize): void {
     if (this.#size?.cols === resize.size.cols && this.#size.rows === resize.size.rows) return;
     this.#size = resize.size;
-    this.#write(resize.message);
+    this.#pulse.send(resize.message);
   }
 
   ended(): void {
@@ -200,12 +202,7 @@ export class Delivery implements LiveSink {
     if (event.resized) this.resized(event.resized);
     this.#cursor = event.seq;
     if (event.isExit) this.#mayHaveEnded = true;
-    this.#write(event.message);
-  }
-
-  #write(message: Uint8Array): void {
-    this.#lastSentMs = this.options.clock.now();
-    this.options.out.write(message);
+    this.#pulse.send(event.message);
   }
 
   /** Whether the latest instance has ended and all of it was delivered. @throws when it was deleted */
@@ -225,32 +222,5 @@ export class Delivery implements LiveSink {
     const { supervisor, key } = this.options;
     if ((await supervisor.get(key)) === undefined) throw notFound();
     throw new GranttyError('SUPERVISOR_UNAVAILABLE', 'the supervisor has stopped; resume later');
-  }
-
-  /** Does what time asks for, now and again when the next thing is due. */
-  #tick(): void {
-    this.#cancelTick();
-    if (this.#done) return;
-    const { clock, out, standing, feed, through } = this.options;
-    const now = clock.now();
-    const { notAfter } = standing;
-    if (now >= notAfter) this.#leaveLive?.();
-    if (now >= notAfter) out.nudge();
-    if (this.#warnedOf !== notAfter && now >= notAfter - EXPIRY_WARNING_MS) {
-      this.#warnedOf = notAfter;
-      const value = { expiresAt: timestampFromMs(notAfter) };
-      this.#write(encodeMessage({ case: 'expiring', value }));
-    }
-    if (now - this.#lastSentMs >= HEARTBEAT_MS) {
-      const value = { lastSeq: BigInt(feed?.lastSeq ?? through) };
-      // A client that takes nothing needs no sign of life.
-      if (out.pendingBytes === 0) this.#write(encodeMessage({ case: 'heartbeat', value }));
-      this.#lastSentMs = now;
-    }
-    const due = [
-      this.#lastSentMs + HEARTBEAT_MS,
-      this.#warnedOf === notAfter ? notAfter : notAfter - EXPIRY_WARNING_MS,
-    ].filter((at) => at > now);
-    this.#cancelTick = clock.after(Math.min(...due) - now, () => this.#tick());
   }
 }

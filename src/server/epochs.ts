@@ -1,5 +1,5 @@
 /** What a decision depended on besides time: while it stays the same, the decision can be remembered. */
-import type { Gate } from './authorize.js';
+import type { Gate } from './gate.js';
 
 export interface Epochs {
   readonly keys: number;

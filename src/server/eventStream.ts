@@ -1,19 +1,21 @@
 /** What Watch and Attach have in common: `started`, delivery, `closing`, and the status. */
+import { isLive } from '../core/terminal.js';
 import { Until } from '../gen/public/grantty/v1/stream_pb.js';
 import { resourceDir } from '../store/paths.js';
 import { LogReader } from '../store/reader/logReader.js';
+import type { Call } from './call.js';
 import type { ServerContext } from './context.js';
 import { withMetadata } from './decisionDraft.js';
 import { Delivery } from './delivery.js';
 import type { Ending } from './ending.js';
 import { known } from './fields.js';
-import type { Call } from './grpc.js';
+import type { Permit } from './gate.js';
 import type { OpenStream } from './openStreams.js';
 import type { Outlet } from './outlet.js';
 import { recordOutcome, stored, withDecision } from './perform.js';
 import type { Standing } from './standing.js';
 import { type Start, startPosition } from './startPosition.js';
-import { encodeMessage } from './streamEvents.js';
+import { encodeMessage, encodeResize } from './streamEvents.js';
 import { toTerminal } from './wire.js';
 
 export interface EventStream {
@@ -70,6 +72,9 @@ export async function serveEvents(context: ServerContext, events: EventStream): 
       over: call.signal,
       stop: stream.stop,
     });
+    // Where the next event is yet to come, it will be printed at the size of now.
+    const { size, state } = terminal.record;
+    if (after === through && isLive(state)) delivery.resized(encodeResize(size, after + 1));
     stream.onRecheck = () => delivery.look();
     events.onStarted?.(delivery);
     close(out, await delivery.run(), delivery.lastSeq);
@@ -78,7 +83,8 @@ export async function serveEvents(context: ServerContext, events: EventStream): 
   }
 }
 
-function close(out: Outlet, { reason, error }: Ending, lastSeq: number): void {
+/** Says `closing`, after which nothing is said. @throws the error of the status, unless it is OK */
+export function close(out: Outlet, { reason, error }: Ending, lastSeq = 0): void {
   out.write(encodeMessage({ case: 'closing', value: { reason, lastSeq: BigInt(lastSeq) } }));
   out.close();
   if (error) throw withMetadata(error, { last_seq: String(lastSeq) });
@@ -91,19 +97,19 @@ function isUntilExit(until: Until | undefined): boolean {
   return false;
 }
 
-/** Runs a stream under what it stands on, and puts on record how it ended. */
+/** Runs a stream that `decision` has opened, and puts on record how it ended. */
 export async function onRecord(
   { gate }: ServerContext,
-  { standing, out }: { readonly standing: Standing; readonly out: Outlet },
+  decision: Pick<Permit, 'decisionId'>,
+  out: Outlet,
   serve: () => Promise<void>,
 ): Promise<void> {
-  const opened = standing.permit;
   const facts = () => ({ outputBytes: out.sentBytes });
   try {
     await serve();
-    recordOutcome(gate, opened, undefined, facts());
+    recordOutcome(gate, decision, undefined, facts());
   } catch (error) {
-    recordOutcome(gate, opened, error, facts());
-    throw withDecision(error, opened);
+    recordOutcome(gate, decision, error, facts());
+    throw withDecision(error, decision);
   }
 }

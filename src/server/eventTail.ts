@@ -18,11 +18,14 @@ export async function* eventsAfter(
   while (!stop.aborted) {
     const last = feed.lastSeq;
     if (cursor < last) {
+      const before = cursor;
       for await (const events of log.read(cursor + 1, last)) {
+        cursor = events.at(-1)?.seq ?? cursor;
         yield events;
         if (stop.aborted) return;
       }
-      cursor = last;
+      // What was announced has been written: a gap would pass for silence.
+      if (cursor === before) throw new Error(`the log has no event after seq ${before}`);
       continue;
     }
     if (feed.end !== undefined) return;

@@ -1,6 +1,3 @@
-/** The bridge from protobuf-es service descriptors to grpc-js: definitions, handlers, calls. */
-import type { EventEmitter } from 'node:events';
-import type { Readable } from 'node:stream';
 import type {
   DescMessage,
   DescMethod,
@@ -10,7 +7,6 @@ import type {
 } from '@bufbuild/protobuf';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type {
-  Metadata,
   MethodDefinition,
   ServerDuplexStream,
   ServerUnaryCall,
@@ -20,19 +16,8 @@ import type {
   sendUnaryData,
   UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { fieldInvalid } from '../core/errors.js';
+import { type Call, callOf, framesOf, type Incoming, malformed, malformedMessage } from './call.js';
 import { Outlet } from './outlet.js';
-import { type Peer, peerOf } from './peer.js';
-
-/** What a handler knows of its call beside the messages. */
-export interface Call {
-  /** `/package.Service/Method`. */
-  readonly path: string;
-  readonly metadata: Metadata;
-  readonly peer: Peer;
-  /** Aborts when the call is over: answered, cancelled, past its deadline, or its connection lost. */
-  readonly signal: AbortSignal;
-}
 
 export type UnaryHandler<I extends DescMessage, O extends DescMessage> = (
   request: MessageShape<I>,
@@ -81,11 +66,6 @@ export interface Boundary {
   /** The error for a method that this server does not have yet. */
   unimplemented(call: Call): unknown;
 }
-
-/** Stands for a message that could not be decoded: grpc-js would answer a throwing decoder with INTERNAL. */
-const malformed = Symbol('malformed message');
-
-type Incoming = unknown | typeof malformed;
 
 export function serviceDefinition(service: DescService): ServiceDefinition {
   return Object.fromEntries(
@@ -219,47 +199,4 @@ async function admitted<H>(
   await boundary.authenticate(call);
   if (handler === undefined) throw boundary.unimplemented(call);
   throw malformedMessage();
-}
-
-function malformedMessage(): Error {
-  return fieldInvalid('request', 'is no valid message of its type');
-}
-
-type Surface =
-  | ServerUnaryCall<Incoming, unknown>
-  | ServerWritableStream<Incoming, unknown>
-  | ServerDuplexStream<Incoming, unknown>;
-
-function callOf(surface: Surface): Call {
-  const over = new AbortController();
-  // grpc-js says `cancelled` at every end of a call, the good ones included.
-  const events: EventEmitter = surface;
-  events.once('cancelled', () => over.abort());
-  if (surface.cancelled) over.abort();
-  return {
-    path: surface.getPath(),
-    metadata: surface.metadata,
-    peer: peerOf(surface),
-    signal: over.signal,
-  };
-}
-
-/**
- * The client's frames one by one; the next is read from HTTP/2 when it is asked for, but for what
- * grpc-js reads ahead (16 messages). Leaving the loop does not end the outgoing side.
- */
-async function* framesOf(
-  surface: ServerDuplexStream<Incoming, unknown>,
-  signal: AbortSignal,
-): AsyncGenerator<unknown, void, undefined> {
-  try {
-    const source: Readable = surface;
-    for await (const frame of source.iterator({ destroyOnReturn: false })) {
-      if (frame === malformed) throw malformedMessage();
-      yield frame;
-    }
-  } catch (error) {
-    // A cancelled call destroys the stream, which its iterator reports as a premature close.
-    if (!signal.aborted) throw error;
-  }
 }

@@ -2,8 +2,9 @@
 import type { Capability } from '../core/capability.js';
 import { signalsRaisedBy } from '../core/signals.js';
 import type { TerminalSnapshot } from '../supervisor/api.js';
-import { authorize, chargeInput, type Gate, type Permit } from './authorize.js';
+import { authorize, chargeInput } from './authorize.js';
 import { type Epochs, epochsOf, isEpoch } from './epochs.js';
+import type { Gate, Permit } from './gate.js';
 import { recordOutcome } from './perform.js';
 import type { Standing } from './standing.js';
 

@@ -2,19 +2,18 @@
 import { createHash } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import { fieldInvalid } from '../core/errors.js';
-import { type Name, parseName } from '../core/names.js';
 import { type Terminal, TerminalSchema } from '../gen/public/grantty/v1/terminal_pb.js';
 import type {
   TerminalFilter,
   TerminalService,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import type { TerminalSnapshot } from '../supervisor/api.js';
-import { authorizeItems } from './authorize.js';
 import type { ServerContext } from './context.js';
-import { known } from './fields.js';
+import { canonicalFilter, parseFilter } from './filter.js';
 import type { Handlers } from './grpc.js';
 import { callerOf } from './perform.js';
-import { terminalStateOf, toTerminal } from './wire.js';
+import { authorizeItems } from './sight.js';
+import { toTerminal } from './wire.js';
 
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1000;
@@ -38,7 +37,7 @@ export function listTerminals({ gate, supervisor }: ServerContext): ListHandler 
     let bytes = 0;
     for (const terminal of await supervisor.list(matches.owner)) {
       if (after && compare(positionOf(terminal), after) <= 0) continue;
-      if (!matches.terminal(terminal) || !sight.sees(terminal)) continue;
+      if (!matches.terminal(terminal) || !sight.sees(terminal.record)) continue;
       const isFull = terminals.length >= (pageSize || DEFAULT_PAGE_SIZE) || bytes >= MAX_PAGE_BYTES;
       if (last && isFull) return { terminals, nextPageToken: pageTokenOf(last, filterHash) };
       const item = toTerminal(terminal);
@@ -47,36 +46,6 @@ export function listTerminals({ gate, supervisor }: ServerContext): ListHandler 
       bytes += toBinary(TerminalSchema, item).length;
     }
     return { terminals, nextPageToken: '' };
-  };
-}
-
-export interface Filter {
-  /** The only owner whose terminals can match. */
-  readonly owner: Name | undefined;
-  terminal(terminal: TerminalSnapshot): boolean;
-}
-
-/** @throws FIELD_INVALID */
-export function parseFilter(filter: TerminalFilter | undefined): Filter {
-  const name = (field: 'owner' | 'agent' | 'session') => {
-    const text = filter?.[field];
-    return text === undefined ? undefined : parseName(`filter.${field}`, text);
-  };
-  const owner = name('owner');
-  const agent = name('agent');
-  const session = name('session');
-  const states = filter?.states.map((state) => known('filter.states', terminalStateOf(state)));
-  const labels = Object.entries(filter?.labels ?? {});
-  return {
-    owner,
-    terminal: ({ record }) =>
-      (owner === undefined || record.owner === owner) &&
-      (agent === undefined || record.agent === agent) &&
-      (session === undefined || record.session === session) &&
-      (states === undefined || states.length === 0 || states.includes(record.state)) &&
-      labels.every(
-        ([key, value]) => Object.hasOwn(record.labels, key) && record.labels[key] === value,
-      ),
   };
 }
 
@@ -118,7 +87,6 @@ function decodePageToken(pageToken: string): readonly unknown[] {
 }
 
 function hashOf(filter: TerminalFilter | undefined): string {
-  const { owner, agent, session, states = [], labels = {} } = filter ?? {};
-  const canonical = [owner, agent, session, [...states].sort(), Object.entries(labels).sort()];
-  return createHash('sha256').update(JSON.stringify(canonical)).digest('base64url').slice(0, 16);
+  const text = JSON.stringify(canonicalFilter(filter));
+  return createHash('sha256').update(text).digest('base64url').slice(0, 16);
 }

@@ -54,14 +54,11 @@ export class Listener {
 
   /** Accepts no more. Resolves when the last connection has gone, at the latest after `graceMs`. */
   async close(graceMs: number): Promise<void> {
-    if (!this.#server.listening && this.#sockets.size === 0) return;
-    const closed = new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-    });
+    if (this.#server.listening) this.#server.close();
     const force = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
     }, graceMs);
-    await closed;
+    await Promise.all([...this.#sockets].map(closed));
     clearTimeout(force);
   }
 
@@ -78,6 +75,10 @@ export class Listener {
     // A reset before anybody else listens must not end the server; `close` follows.
     socket.on('error', () => {});
   }
+}
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once('close', () => resolve()));
 }
 
 export function peerName({

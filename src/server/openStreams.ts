@@ -28,8 +28,12 @@ export class OpenStreams {
     return this.#draining;
   }
 
-  /** Counts one more. @throws QUOTA_STREAMS, SERVER_DRAINING */
-  open({ issuer, subject }: VerifiedToken): OpenStream {
+  /**
+   * Counts one more against the principal until `over` aborts: a client that leaves the end of its
+   * stream unread holds memory for as long.
+   * @throws QUOTA_STREAMS, SERVER_DRAINING
+   */
+  open({ issuer, subject }: VerifiedToken, over: AbortSignal): OpenStream {
     if (this.#draining) throw serverDraining();
     const principal = JSON.stringify([issuer, subject]);
     const count = this.#perPrincipal.get(principal) ?? 0;
@@ -45,14 +49,15 @@ export class OpenStreams {
       stop: controller.signal,
       end: (error) => controller.abort(error),
       onRecheck: () => {},
-      [Symbol.dispose]: () => this.#close(stream, principal),
+      [Symbol.dispose]: () => this.#open.delete(stream),
     };
     this.#open.add(stream);
+    if (over.aborted) this.#giveBack(principal);
+    else over.addEventListener('abort', () => this.#giveBack(principal), { once: true });
     return stream;
   }
 
-  #close(stream: OpenStream, principal: string): void {
-    if (!this.#open.delete(stream)) return;
+  #giveBack(principal: string): void {
     const left = (this.#perPrincipal.get(principal) ?? 1) - 1;
     if (left > 0) this.#perPrincipal.set(principal, left);
     else this.#perPrincipal.delete(principal);

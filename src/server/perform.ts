@@ -1,9 +1,10 @@
 /** Decide, then do: how a unary call takes effect, and how its outcome comes to the record. */
 import { status as StatusCode } from '@grpc/grpc-js';
 import { GranttyError } from '../core/errors.js';
-import { type Ask, authorize, type Caller, type Gate, type Permit } from './authorize.js';
+import { authorize } from './authorize.js';
+import type { Call } from './call.js';
 import { withMetadata } from './decisionDraft.js';
-import type { Call } from './grpc.js';
+import type { Ask, Caller, Gate, Permit } from './gate.js';
 import { statusCodeOf } from './status.js';
 
 export function callerOf(call: Call, frame?: Caller['frame']): Caller {
@@ -29,9 +30,11 @@ export async function perform<T>(
   }
 }
 
+type Decision = Pick<Permit, 'decisionId'>;
+
 export function recordOutcome(
   gate: Gate,
-  { decisionId }: Permit,
+  { decisionId }: Decision,
   error?: unknown,
   facts: {
     readonly firstSeq?: number;
@@ -51,7 +54,7 @@ export function recordOutcome(
 }
 
 /** The error with the id of the decision under which it came about. */
-export function withDecision(error: unknown, { decisionId }: Permit): unknown {
+export function withDecision(error: unknown, { decisionId }: Decision): unknown {
   return withMetadata(error, { decision_id: decisionId });
 }
 

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf';
 import type { RequestMark } from '../core/terminal.js';
-import type { Permit } from './authorize.js';
 import { parseRequestId } from './fields.js';
+import type { Permit } from './gate.js';
 
 /**
  * Undefined when the caller gave no request id. Ids count per issuer, subject, method and terminal.

@@ -26,11 +26,12 @@ import {
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import type { Supervisor } from '../supervisor/api.js';
 import { attach } from './attach.js';
-import { admit, type Gate } from './authorize.js';
+import { admit } from './authorize.js';
 import { type Clock, systemClock } from './clock.js';
 import type { ServerContext } from './context.js';
 import { createTerminal, startTerminal } from './createTerminal.js';
 import { TlsCredentials, type TlsMaterial } from './credentials.js';
+import type { Gate } from './gate.js';
 import { type Boundary, serviceDefinition, serviceHandlers } from './grpc.js';
 import { Hub } from './hub.js';
 import { Listener } from './listener.js';
@@ -46,6 +47,7 @@ import { TerminalQuota } from './terminalQuota.js';
 import { wait } from './wait.js';
 import { watch } from './watch.js';
 import { WatcherList } from './watcherList.js';
+import { watchTerminals } from './watchTerminals.js';
 
 const services = [TerminalService, SessionService, GrantService, ServerService];
 
@@ -148,10 +150,10 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
       health.setStatus(service, 'NOT_SERVING');
     }
     streams.drain();
-    injector.drain(graceMs);
-    await listener.close(graceMs);
+    // Tells every connection to go once its calls are done. What does not, the listener cuts off:
+    // clients take that for UNAVAILABLE, and a reset by grpc-js for CANCELLED.
     injector.destroy();
-    server.forceShutdown();
+    await listener.close(graceMs);
   };
   return {
     host: listener.address.address,
@@ -222,6 +224,7 @@ function addServices(server: Server, context: ServerContext): void {
         watch: watch(context),
         attach: attach(context),
         wait: wait(context),
+        watchTerminals: watchTerminals(context),
       },
       boundary,
     ),

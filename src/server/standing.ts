@@ -4,8 +4,9 @@
  */
 import { GranttyError } from '../core/errors.js';
 import { bearerToken } from './authentication.js';
-import { type Ask, authorize, type Caller, type Gate, type Permit } from './authorize.js';
+import { authorize } from './authorize.js';
 import { type Epochs, epochsOf, isEpoch } from './epochs.js';
+import type { Ask, Caller, Gate, Permit } from './gate.js';
 
 export class Standing {
   #token: string;

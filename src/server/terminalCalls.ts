@@ -6,10 +6,10 @@ import {
   WriteRequestSchema,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import type { EndResult } from '../supervisor/api.js';
-import type { Ask, Permit } from './authorize.js';
 import type { ServerContext } from './context.js';
 import { notFound } from './errors.js';
 import { checkInput, checkLabels, checkTitle, known, parseGrace, parseSize } from './fields.js';
+import type { Ask, Permit } from './gate.js';
 import type { Handlers } from './grpc.js';
 import { callerOf, perform, stored } from './perform.js';
 import { storedTarget } from './refs.js';

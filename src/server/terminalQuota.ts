@@ -5,7 +5,7 @@
 import { GranttyError } from '../core/errors.js';
 import { isLive, type TerminalRecord } from '../core/terminal.js';
 import type { Supervisor } from '../supervisor/api.js';
-import type { Permit } from './authorize.js';
+import type { Permit } from './gate.js';
 
 export class TerminalQuota {
   /** Holder of a budget → terminals that are being created or started under it now. */

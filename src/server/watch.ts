@@ -19,13 +19,13 @@ export function watch(context: ServerContext): WatchHandler {
       action: 'terminal.read',
       target: storedTarget(request.terminal),
     });
-    await onRecord(context, { standing, out }, async () => {
+    await onRecord(context, standing.permit, out, async () => {
       const { permit } = standing;
       const { start, follow = true, until } = request;
       const kind =
         request.kind === undefined ? 'service' : known('kind', attachmentKindOf(request.kind));
       if (!follow && start.case === 'live') throw fieldInvalid('follow', 'must be true with live');
-      using stream = streams.open(permit.token);
+      using stream = streams.open(permit.token, call.signal);
       using _listed = watchers.add(stored(permit), permit.token, kind, clock.now());
       await serveEvents(context, { call, out, standing, stream, start, follow, until });
     });

@@ -1,4 +1,4 @@
-import type { AttachEvent, Attachment } from '../../src/client/attach.js';
+import type { AttachEvent, Attachment } from '../../src/client/attachment.js';
 import type { Client } from '../../src/client/connect.js';
 import { AttachmentKind } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { startService, type TestService } from '../support/service.js';

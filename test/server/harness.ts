@@ -6,6 +6,7 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from '@b
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import {
+  type ChannelCredentials,
   Client,
   type ClientDuplexStream,
   type ClientReadableStream,
@@ -58,6 +59,7 @@ export class Harness implements AsyncDisposable {
   auditFailure: unknown;
   server!: GranttyServer;
   client!: Client;
+  readonly #clients: Client[] = [];
 
   private constructor(
     readonly supervisor: FakeSupervisor,
@@ -100,6 +102,7 @@ export class Harness implements AsyncDisposable {
           harness.onIntent(record);
         },
         outcome: (record) => harness.outcomes.push(record),
+        change: async () => {},
       },
       logger: pino({ level: 'warn' }, { write: (line: string) => harness.logged.push(line) }),
       tls: 'insecure',
@@ -108,15 +111,18 @@ export class Harness implements AsyncDisposable {
       clock,
       ...options,
     });
-    harness.client = harness.connect();
+    if (options.tls === undefined) harness.client = harness.connect();
     return harness;
   }
 
-  connect(): Client {
-    const { port } = this.server;
-    return new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+  /** A client with a connection of its own; closed with the harness. */
+  connect(channel: ChannelCredentials = credentials.createInsecure(), options = {}): Client {
+    const client = new Client(`127.0.0.1:${this.server.port}`, channel, {
       'grpc.use_local_subchannel_pool': 1,
+      ...options,
     });
+    this.#clients.push(client);
+    return client;
   }
 
   /** A token with these grants; by default one that may do everything to owner 1000's terminals. */
@@ -208,7 +214,7 @@ export class Harness implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.client.close();
+    for (const client of this.#clients) client.close();
     await this.server[Symbol.asyncDispose]();
     await this.supervisor[Symbol.asyncDispose]();
     await rm(this.stateDir, { recursive: true, force: true });

@@ -66,12 +66,12 @@ describe('ListTerminals', () => {
       rounds += 1;
       if (rounds === 1) {
         // What the page token names goes, and something comes before it.
-        harness.supervisor.terminals.delete('1000/a-4');
+        await harness.supervisor.remove({ owner: '1000' as Name, id: 'a-4' as Name });
         await harness.supervisor.add({ id: 'A0' as Name });
       }
     } while (pageToken !== '');
     expect(pages).toEqual([['B2', 'a-4'], ['a.5', 'a3'], ['b1']]);
-    harness.supervisor.terminals.delete('1000/A0');
+    await harness.supervisor.remove({ owner: '1000' as Name, id: 'A0' as Name });
   });
 
   it('gives no token for a next page that would be empty', async () => {

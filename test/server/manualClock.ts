@@ -5,6 +5,9 @@ export class ManualClock implements Clock {
   #now = 1_700_000_000_000;
   readonly #timers = new Set<{ readonly at: number; readonly task: () => void }>();
 
+  /** Timers that were set so far. */
+  timersSet = 0;
+
   /** Timers that are set now. */
   get timers(): number {
     return this.#timers.size;
@@ -17,6 +20,7 @@ export class ManualClock implements Clock {
   after(ms: number, task: () => void): () => void {
     const timer = { at: this.#now + ms, task };
     this.#timers.add(timer);
+    this.timersSet += 1;
     return () => this.#timers.delete(timer);
   }
 

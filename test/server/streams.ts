@@ -9,17 +9,17 @@ export type StreamMessage =
   | MessageShape<typeof AttachResponseSchema>
   | MessageShape<typeof WatchResponseSchema>;
 
-type EventCase = NonNullable<StreamMessage['event']['case']>;
+type StreamEvent = Extract<MessageShape<typeof AttachResponseSchema>['event'], { case: string }>;
+type EventCase = StreamEvent['case'];
+type EventValue<C extends EventCase> = Extract<StreamEvent, { case: C }>['value'];
 
 /** The events of one kind. */
 export function eventsOf<C extends EventCase>(
   messages: readonly StreamMessage[],
   kind: C,
-): Extract<StreamMessage['event'], { case: C }>['value'][] {
+): EventValue<C>[] {
   return messages.flatMap(({ event }) =>
-    event.case === kind
-      ? [event.value as Extract<StreamMessage['event'], { case: C }>['value']]
-      : [],
+    event.case === kind ? [event.value as EventValue<C>] : [],
   );
 }
 

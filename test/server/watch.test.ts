@@ -1,3 +1,4 @@
+import { readdir, readlink } from 'node:fs/promises';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
 import { GranttyError } from '../../src/core/errors.js';
@@ -65,20 +66,20 @@ describe('Watch', () => {
     it('wakes a waiting reader for an exit without output', async () => {
       const stream = await started();
       await terminal.exit();
-      expect(kindsOf(await stream.rest())).toEqual(['exited', 'closing']);
+      expect(kindsOf(await stream.rest())).toEqual(['resized', 'exited', 'closing']);
     });
 
     it('meets live output in the middle of a flood without gap or duplicate', async () => {
       const streams = [];
       for (let round = 0; round < 100; round += 1) {
         streams.push(watch());
-        for (let i = 0; i < 5; i += 1) await terminal.print(`${round}.${i} `);
+        for (let i = 0; i < 2; i += 1) await terminal.print(`${round}.${i} `);
         await new Promise((resolve) => setImmediate(resolve));
       }
       await terminal.exit();
       for (const stream of streams) {
         const all = await stream.rest();
-        expect(seqsOf(all)).toEqual(range(1, 501));
+        expect(seqsOf(all)).toEqual(range(1, 201));
       }
     });
 
@@ -111,6 +112,17 @@ describe('Watch', () => {
       await terminal.print('live');
       await terminal.exit();
       expect(seqsOf(await stream.rest())).toEqual([...before, 5, 6]);
+    });
+
+    it('tells the size of now first where output starts with what is yet to come', async () => {
+      terminal.record = { ...terminal.record, size: { cols: 33, rows: 11 } };
+      const stream = await started({ start: { case: 'live', value: true } });
+      await terminal.print('live');
+      expect((await stream.next())?.event.value).toMatchObject({
+        size: { columns: 33, rows: 11 },
+        fromSeq: 5n,
+      });
+      stream.call.cancel();
     });
 
     it('tells the size first where output starts with the first event', async () => {
@@ -196,6 +208,7 @@ describe('Watch', () => {
     it('goes on for ever with UNTIL_NEVER, until the terminal is deleted', async () => {
       const stream = await started({ until: Until.NEVER });
       await terminal.exit();
+      expect((await stream.next())?.event.case).toBe('resized');
       expect((await stream.next())?.event.case).toBe('exited');
       await harness.supervisor.remove({ owner: '1000' as Name, id: 't1' as Name });
       const rest = await stream.rest();
@@ -367,6 +380,7 @@ describe('Watch', () => {
   it('leaves nothing behind after 200 cancelled watches', async () => {
     await terminal.print('x');
     const timers = harness.clock.timers;
+    const files = await openFiles(harness.stateDir);
     for (let round = 0; round < 4; round += 1) {
       const client = harness.connect();
       const streams = range(1, 50).map(() =>
@@ -382,6 +396,7 @@ describe('Watch', () => {
     expect(harness.server.load).toMatchObject({ streams: 0, watchedTerminals: 0 });
     expect(terminal.subscribers.size).toBe(0);
     expect(harness.clock.timers).toBe(timers);
+    expect(await openFiles(harness.stateDir)).toEqual(files);
   });
 
   it('holds a principal to its number of streams', async () => {
@@ -402,3 +417,11 @@ describe('Watch', () => {
     expect((await open().next())?.event.case).toBe('started');
   });
 });
+
+/** Paths of files below `dir` that this process has open, one for each descriptor. */
+async function openFiles(dir: string): Promise<string[]> {
+  const paths = (await readdir('/proc/self/fd')).map((fd) =>
+    readlink(`/proc/self/fd/${fd}`).catch(() => ''),
+  );
+  return (await Promise.all(paths)).filter((path) => path.startsWith(dir)).sort();
+}

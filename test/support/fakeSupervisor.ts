@@ -113,6 +113,8 @@ export class FakeSupervisor implements Supervisor {
   /** Thrown by the next call of a method of this name. */
   readonly failures = new Map<RecordedCall['method'], unknown>();
   #uids = 0;
+  readonly #history: TerminalChange[] = [];
+  #forgotten = 0;
 
   constructor(readonly stateDir: string) {
     this.changed.setMaxListeners(0);
@@ -225,14 +227,33 @@ export class FakeSupervisor implements Supervisor {
     this.changed.on('change', push);
     signal.addEventListener('abort', () => queue.end(), { once: true });
     try {
-      if (cursor === undefined) {
+      const since = cursor === undefined ? -1 : Number(cursor);
+      if (since >= this.#forgotten) yield* this.#history.slice(since);
+      else {
         const terminals = [...this.terminals.values()].map((terminal) => terminal.snapshot());
-        yield { kind: 'snapshot', terminals, cursor: 'c0' };
+        yield { kind: 'snapshot', terminals, cursor: String(this.#history.length) };
       }
       yield* queue;
     } finally {
       this.changed.off('change', push);
     }
+  }
+
+  /** Tells followers that a terminal's record has changed, or that it is gone. */
+  announce(terminal: FakeTerminal, kind: 'changed' | 'removed' = 'changed'): void {
+    const cursor = String(this.#history.length + 1);
+    const { record } = terminal;
+    const change: TerminalChange =
+      kind === 'changed'
+        ? { kind, terminal: terminal.snapshot(), cursor }
+        : { kind, tuple: record, uid: record.uid, cursor };
+    this.#history.push(change);
+    this.changed.emit('change', change);
+  }
+
+  /** Cursors from before now cannot be gone on from. */
+  forgetChanges(): void {
+    this.#forgotten = this.#history.length + 1;
   }
 
   async exited(key: TerminalKey, signal: AbortSignal) {

@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeDevelopmentCertificates } from '../../src/app/certificates.js';
-import { loggerTrail } from '../../src/audit/trail.js';
 import { KeySet } from '../../src/auth/keys.js';
 import { generateIssuerKey, mintToken } from '../../src/auth/mint.js';
 import { grantsAlone } from '../../src/auth/policy.js';
@@ -15,6 +14,7 @@ import { GRANT_TYPE } from '../../src/core/grant.js';
 import { createServer, type GranttyServer } from '../../src/server/server.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
+import type { Isolation } from '../../src/supervisor/isolation.js';
 import { owner, silentLog } from './registry.js';
 
 const ISSUER = 'https://issuer.test';
@@ -42,6 +42,8 @@ export interface TestService extends AsyncDisposable {
   readonly server: GranttyServer;
   readonly stateDir: string;
   readonly address: string;
+  /** Another server takes over; the supervisor lives on. Clients made before are of no use then. */
+  restartServer(): Promise<void>;
   /** PEM of the authority that signed the server's certificate. */
   readonly ca: string;
   /** All seven capabilities over the owner's terminals, unless the spec says less. */
@@ -50,7 +52,12 @@ export interface TestService extends AsyncDisposable {
   client(spec?: TokenSpec): Client;
 }
 
-export async function startService(): Promise<TestService> {
+export interface ServiceOptions {
+  /** Absent: children run as this process's user, who is the one owner. */
+  readonly isolation?: Isolation;
+}
+
+export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const stateDir = await mkdtemp(join(tmpdir(), 'grantty-service-'));
   const jwksFile = join(stateDir, 'jwks.json');
   await writeFile(jwksFile, JSON.stringify(issuer.jwks));
@@ -59,27 +66,28 @@ export async function startService(): Promise<TestService> {
   const supervisor = await createInProcessSupervisor({
     stateDir,
     stateDirId: 'test',
-    isolation: { mode: 'shared-uid', owners: owner },
+    isolation: options.isolation ?? { mode: 'shared-uid', owners: owner },
     version: 'test',
     log: silentLog,
     locator: ({ id }) => `test:${id}`,
   });
-  const server = await createServer({
-    supervisor,
-    stateDir,
-    tokens: new TokenVerifier({ keys, audience: AUDIENCE, clock: Date.now }),
-    policy: grantsAlone,
-    revocations: noRevocations,
-    audit: loggerTrail(silentLog),
-    logger: silentLog,
-    tls: {
-      cert: Buffer.from(certificates.server.cert),
-      key: Buffer.from(certificates.server.key),
-    },
-    listen: { host: '127.0.0.1', port: 0 },
-    version: 'test',
-  });
-  const address = `127.0.0.1:${server.port}`;
+  const serve = () =>
+    createServer({
+      supervisor,
+      stateDir,
+      tokens: new TokenVerifier({ keys, audience: AUDIENCE, clock: Date.now }),
+      policy: grantsAlone,
+      revocations: noRevocations,
+      audit: { intent: async () => {}, outcome: () => {}, change: async () => {} },
+      logger: silentLog,
+      tls: {
+        cert: Buffer.from(certificates.server.cert),
+        key: Buffer.from(certificates.server.key),
+      },
+      listen: { host: '127.0.0.1', port: 0 },
+      version: 'test',
+    });
+  let server = await serve();
   const clients: Client[] = [];
   const token = (spec: TokenSpec = {}) =>
     mintToken({
@@ -101,15 +109,23 @@ export async function startService(): Promise<TestService> {
     });
   return {
     supervisor,
-    server,
+    get server() {
+      return server;
+    },
     stateDir,
-    address,
+    get address() {
+      return `127.0.0.1:${server.port}`;
+    },
+    async restartServer() {
+      await server[Symbol.asyncDispose]();
+      server = await serve();
+    },
     ca: certificates.ca,
     token,
     client(spec) {
       let minted: Promise<string> | undefined;
       const client = connect({
-        address,
+        address: `127.0.0.1:${server.port}`,
         ca: certificates.ca,
         token: () => {
           minted ??= token(spec);

@@ -189,6 +189,35 @@ export function supervisorContract(adapter: string, start: () => Promise<UnderTe
       ).rejects.toMatchObject({ reason: 'TERMINAL_EXITED' });
     });
 
+    it('ends the output of a reader who stops, and holds nothing up for it', async () => {
+      const flood = 40 * 1024 * 1024;
+      const { key } = await createPrinting(
+        supervisor,
+        ['sh', '-c', `stty raw -echo; echo ready; read go; exec head -c ${flood} /dev/zero`],
+        'ready',
+      );
+      const { signal } = new AbortController();
+      const stopped = await supervisor.openOutput(key, signal);
+      await supervisor.write(key, { data: Buffer.from('\n'), lease });
+      const { nextSeq } = await supervisor.exited(key, AbortSignal.timeout(25_000));
+      let seq = stopped.nextSeq;
+      let bytes = 0;
+      const late = async () => {
+        for await (const item of stopped.items) {
+          if (item.kind !== 'events') continue;
+          for (const event of item.events) {
+            expect(event.seq).toBe(seq);
+            seq += 1;
+          }
+          bytes += outputOf(item.events).length;
+        }
+      };
+      await expect(late()).rejects.toMatchObject({ reason: 'SUPERVISOR_UNAVAILABLE' });
+      expect(bytes).toBeGreaterThan(8 * 1024 * 1024);
+      expect(bytes).toBeLessThan(flood);
+      expect(seq).toBeLessThan(nextSeq);
+    });
+
     it('writes every chunk of an attachment whole and in order, and counts it', async () => {
       const { key } = await createPrinting(
         supervisor,

@@ -1,0 +1,68 @@
+/** What time asks of an open stream: signs of life, a warning before authority ends, a look when it does. */
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { EXPIRY_WARNING_MS, HEARTBEAT_MS } from '../core/limits.js';
+import type { Clock } from './clock.js';
+import type { Outlet } from './outlet.js';
+import { encodeMessage } from './streamEvents.js';
+
+export interface PulseOptions {
+  readonly clock: Clock;
+  readonly out: Outlet;
+  /** When authority ends as things are, milliseconds since the Unix epoch. */
+  readonly notAfter: () => number;
+  /** What a heartbeat says; 0 on streams without sequence numbers. */
+  readonly lastSeq: () => number;
+  /** Called when that moment has come. Must not throw. */
+  readonly onEnd: () => void;
+}
+
+export class Pulse implements Disposable {
+  #lastSentMs: number;
+  /** The end of authority that the client has been warned of. */
+  #warnedOf: number | undefined;
+  #cancel = () => {};
+  #stopped = false;
+
+  /** Begins to beat. */
+  constructor(private readonly options: PulseOptions) {
+    this.#lastSentMs = options.clock.now();
+    this.beat();
+  }
+
+  /** Sends a message of the stream, which is a sign of life too. */
+  send(message: Uint8Array): void {
+    this.#lastSentMs = this.options.clock.now();
+    this.options.out.write(message);
+  }
+
+  /** Does what is due, and sets the time of the next thing: also when `notAfter` has changed. */
+  beat(): void {
+    this.#cancel();
+    if (this.#stopped) return;
+    const { clock, out, onEnd } = this.options;
+    const now = clock.now();
+    const notAfter = this.options.notAfter();
+    if (now >= notAfter) onEnd();
+    if (this.#warnedOf !== notAfter && now >= notAfter - EXPIRY_WARNING_MS) {
+      this.#warnedOf = notAfter;
+      const value = { expiresAt: timestampFromMs(notAfter) };
+      this.send(encodeMessage({ case: 'expiring', value }));
+    }
+    if (now - this.#lastSentMs >= HEARTBEAT_MS) {
+      const value = { lastSeq: BigInt(this.options.lastSeq()) };
+      // A client that takes nothing needs no sign of life.
+      if (out.pendingBytes === 0) out.write(encodeMessage({ case: 'heartbeat', value }));
+      this.#lastSentMs = now;
+    }
+    const due = [
+      this.#lastSentMs + HEARTBEAT_MS,
+      this.#warnedOf === notAfter ? notAfter : notAfter - EXPIRY_WARNING_MS,
+    ].filter((at) => at > now);
+    this.#cancel = clock.after(Math.min(...due) - now, () => this.beat());
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopped = true;
+    this.#cancel();
+  }
+}

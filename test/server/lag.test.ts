@@ -1,0 +1,153 @@
+/** Watchers that do not keep up: the log is their buffer. */
+import { createHash } from 'node:crypto';
+import type { Name } from '../../src/core/names.js';
+import { Hub, type LiveSink } from '../../src/server/hub.js';
+import { type EncodedEvent, encodeEvent } from '../../src/server/streamEvents.js';
+import { temporaryDir } from '../store/temporaryDir.js';
+import { FakeSupervisor, type FakeTerminal } from '../support/fakeSupervisor.js';
+import { Harness, type Incoming, terminals } from './harness.js';
+import { eventsOf, range, seqsOf } from './streams.js';
+
+const ref = { owner: '1000', id: 't1' };
+const CHUNK = 64 * 1024;
+
+/** Deterministic bytes that no compression or cache could make up. */
+function chunk(index: number): Buffer {
+  const block = createHash('sha512').update(String(index)).digest();
+  return Buffer.alloc(CHUNK, block);
+}
+
+/** Reads on to the end, hashing outputs as they come. */
+async function readAll(stream: Incoming<never>) {
+  const hash = createHash('sha256');
+  const seqs: number[] = [];
+  for (let message = await stream.next(); message; message = await stream.next()) {
+    for (const { data } of eventsOf([message], 'output')) hash.update(data);
+    seqs.push(...seqsOf([message]));
+  }
+  return { hash: hash.digest('hex'), seqs };
+}
+
+describe('a watcher that lags', () => {
+  let harness: Harness;
+  let terminal: FakeTerminal;
+  let token: string;
+  beforeEach(async () => {
+    harness = await Harness.start();
+    terminal = await harness.supervisor.add({ id: 't1' as Name });
+    token = await harness.token([{ actions: ['terminal.read'] }]);
+  });
+  afterEach(() => harness[Symbol.asyncDispose]());
+
+  const watch = () =>
+    harness.serverStream(terminals.watch, { terminal: ref }, token, { client: harness.connect() });
+
+  it('loses nothing, costs a constant, and delays neither another watcher nor a call', async () => {
+    const chunks = 768; // 48 MiB
+    const expected = createHash('sha256');
+    const stopped = watch();
+    const reading = watch();
+    await Promise.all([stopped.next(), reading.next()]);
+    stopped.call.pause();
+    const readByOther = readAll(reading as Incoming<never>);
+
+    const before = process.memoryUsage();
+    for (let index = 0; index < chunks; index += 1) {
+      const data = chunk(index);
+      expected.update(data);
+      await terminal.print(data);
+    }
+    await terminal.exit();
+    const whole = expected.digest('hex');
+    const other = await readByOther;
+    expect(other.seqs).toEqual(range(1, chunks + 1));
+    expect(other.hash).toBe(whole);
+
+    // The stopped one has not read, the call is answered, and no queue has grown by what it missed.
+    await harness.unary(terminals.getTerminal, { terminal: ref }, token);
+    const after = process.memoryUsage();
+    const grown = after.heapUsed + after.external - before.heapUsed - before.external;
+    expect(grown).toBeLessThan((chunks * CHUNK) / 2);
+
+    stopped.call.resume();
+    const late = await readAll(stopped as Incoming<never>);
+    expect(late.seqs).toEqual(range(1, chunks + 1));
+    expect(late.hash).toBe(whole);
+  });
+
+  it('comes back to live once it has caught up', async () => {
+    const stream = watch();
+    await stream.next();
+    stream.call.pause();
+    for (let index = 0; index < 64; index += 1) await terminal.print(chunk(index));
+    stream.call.resume();
+    const seqs: number[] = [];
+    while (seqs.length < 64) {
+      const message = await stream.next();
+      if (message) seqs.push(...seqsOf([message]));
+    }
+    // From here on nothing is read from the log any more: it may even be gone.
+    await terminal.print('live');
+    await terminal.print('again');
+    while (seqs.length < 66) {
+      const message = await stream.next();
+      if (message) seqs.push(...seqsOf([message]));
+    }
+    expect(seqs).toEqual(range(1, 66));
+    stream.call.cancel();
+  });
+
+  it('ends when its authority does, though it reads nothing', async () => {
+    const stream = harness.serverStream(
+      terminals.watch,
+      { terminal: ref },
+      await harness.token([{}], { ttl: 20 }),
+      { client: harness.connect() },
+    );
+    await stream.next();
+    stream.call.pause();
+    for (let index = 0; index < 64; index += 1) await terminal.print(chunk(index));
+    harness.clock.advance(20_000);
+    while (harness.server.load.streams > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(harness.server.load.watchedTerminals).toBe(0);
+    stream.call.cancel();
+  });
+});
+
+describe('the hub', () => {
+  it('encodes an event once for all who are live', async () => {
+    await using dir = await temporaryDir();
+    await using supervisor = new FakeSupervisor(dir.path);
+    const terminal = await supervisor.add({ id: 't1' as Name });
+    const hub = new Hub(supervisor);
+    const got: EncodedEvent[][] = [[], []];
+    const feeds = await Promise.all([hub.join(terminal.snapshot()), hub.join(terminal.snapshot())]);
+    const arrived = new Promise<void>((resolve) => {
+      got.forEach((events, index) => {
+        const sink: LiveSink = {
+          events: (batch) => {
+            events.push(...batch);
+            if (got.every((each) => each.length > 0)) resolve();
+          },
+          resized: () => {},
+          ended: () => {},
+        };
+        feeds[index]?.live.add(sink);
+      });
+    });
+    await terminal.print('x');
+    await arrived;
+    expect(got[0]?.[0]?.message).toBe(got[1]?.[0]?.message);
+    expect(got[0]?.[0]?.message).toEqual(
+      encodeEvent({
+        type: 'pty.output',
+        seq: 1,
+        timeMicros: 1_700_000_000_000_001,
+        data: Buffer.from('x'),
+      }).message,
+    );
+    for (const feed of feeds) feed.leave();
+    expect(hub.size).toBe(0);
+    expect(terminal.subscribers.size).toBe(0);
+  });
+});
