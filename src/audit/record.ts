@@ -1,7 +1,7 @@
 /** One record of the trail: what it says, and how it is written for those who read it later. */
 import type { Capability } from '../core/capability.js';
 import type { ErrorReason } from '../core/errors.js';
-import type { GrantDecision } from '../core/grant.js';
+import type { Grant, GrantDecision } from '../core/grant.js';
 
 /**
  * Who asked for what and how it was decided, before any effect. Never holds a token, input bytes or
@@ -43,7 +43,25 @@ export interface AuditPrincipal {
   /** The latest first. */
   readonly actors: readonly string[];
   /** Tokens that this one descends from, the root first. */
-  readonly lineage: readonly { readonly issuer: string; readonly jti: string }[];
+  readonly lineage: readonly TokenName[];
+  /** Put on record once in each file, so that it can be told later who could have done what. */
+  readonly token?: AuditToken;
+}
+
+export interface TokenName {
+  readonly issuer: string;
+  readonly jti: string;
+}
+
+/** What a token allows, and when. Times are seconds since the Unix epoch. */
+export interface AuditToken {
+  /** SHA-256 of the token, hex. */
+  readonly hash: string;
+  readonly issuedAt: number;
+  readonly notBefore: number;
+  readonly expiresAt: number;
+  readonly grants: readonly Grant[];
+  readonly cnf?: { readonly x5tS256: string };
 }
 
 export interface AuditPeer {
@@ -75,35 +93,28 @@ export interface OutcomeRecord {
   readonly outputBytes?: number;
 }
 
-/** An intent as it is written. Member by member, so that nothing else of an object can slip in. */
-export function writeIntent(record: IntentRecord): Readonly<Record<string, unknown>> {
+/**
+ * An intent as it is written. Member by member, so that nothing else of an object can slip in.
+ * `grantHash` names the text of the covering grant.
+ */
+export function writeIntent(record: IntentRecord, grantHash?: string): Written {
   const { principal, peer, target, policy } = record;
   return {
     record: 'intent',
-    decision_id: record.decisionId,
     time_ms: record.timeMs,
-    principal: principal && {
-      iss: principal.issuer,
-      sub: principal.subject,
-      client_id: principal.clientId,
-      jti: principal.jti,
-      kid: principal.keyId,
-    },
+    decision_id: record.decisionId,
+    principal: principal && writePrincipal(principal),
     actors: principal?.actors,
-    lineage: principal?.lineage.map(({ issuer, jti }) => ({ iss: issuer, jti })),
-    peer: { address: peer.address, certificate: peer.certificate },
+    lineage: principal?.lineage.map(writeTokenName),
+    peer: writePeer(peer),
     rpc: record.rpc,
     frame: record.frame,
     action: record.action,
-    target: target && {
-      owner: target.owner,
-      agent: target.agent,
-      session: target.session,
-      terminal: target.id,
-    },
+    target: target && writeTarget(target),
     decision: record.decision,
     reason: record.reason,
     grant: record.grantId,
+    grant_hash: grantHash,
     considered: record.considered.map(({ grantId, why }) => ({ grant: grantId, why })),
     policy: policy && { hash: policy.hash, ids: policy.ids },
     input_bytes: record.inputBytes,
@@ -111,11 +122,11 @@ export function writeIntent(record: IntentRecord): Readonly<Record<string, unkno
 }
 
 /** An outcome as it is written. */
-export function writeOutcome(record: OutcomeRecord): Readonly<Record<string, unknown>> {
+export function writeOutcome(record: OutcomeRecord): Written {
   return {
     record: 'outcome',
-    decision_id: record.decisionId,
     time_ms: record.timeMs,
+    decision_id: record.decisionId,
     status: record.status,
     reason: record.reason,
     first_seq: record.firstSeq,
@@ -123,4 +134,23 @@ export function writeOutcome(record: OutcomeRecord): Readonly<Record<string, unk
     input_bytes: record.inputBytes,
     output_bytes: record.outputBytes,
   };
+}
+
+/** A record as JSON has it: `record`, its kind, comes first. */
+export type Written = Readonly<Record<string, unknown>> & { readonly record: string };
+
+export function writePrincipal({ issuer, subject, clientId, jti, keyId }: AuditPrincipal) {
+  return { iss: issuer, sub: subject, client_id: clientId, jti, kid: keyId };
+}
+
+export function writeTokenName({ issuer, jti }: TokenName) {
+  return { iss: issuer, jti };
+}
+
+export function writePeer({ address, certificate }: AuditPeer) {
+  return { address, certificate };
+}
+
+export function writeTarget({ owner, agent, session, id }: AuditTarget) {
+  return { owner, agent, session, terminal: id };
 }

@@ -1,6 +1,6 @@
 /** The trail of decisions: an intent before each effect, an outcome after it. */
-import type { Logger } from 'pino';
-import { type IntentRecord, type OutcomeRecord, writeIntent, writeOutcome } from './record.js';
+import type { ChangeRecord } from './changeRecord.js';
+import type { IntentRecord, OutcomeRecord } from './record.js';
 
 export interface AuditTrail {
   /**
@@ -11,16 +11,9 @@ export interface AuditTrail {
   intent(record: IntentRecord): Promise<void>;
   /** Never throws: the effect has happened. */
   outcome(record: OutcomeRecord): void;
-}
-
-/** A trail that is as safe as the log: one structured line for each record. */
-export function loggerTrail(logger: Pick<Logger, 'info'>): AuditTrail {
-  return {
-    async intent(record) {
-      logger.info({ audit: writeIntent(record) }, 'decision');
-    },
-    outcome(record) {
-      logger.info({ audit: writeOutcome(record) }, 'outcome');
-    },
-  };
+  /**
+   * Resolves when the change is durable.
+   * @throws AUDIT_UNAVAILABLE; whether the change stands all the same is for the caller to say
+   */
+  change(record: ChangeRecord): Promise<void>;
 }

@@ -1,0 +1,219 @@
+/** Records on their way to the disk: written in order, made durable together, kept on a full disk. */
+import { GranttyError } from '../core/errors.js';
+import type { Draft } from './chain.js';
+import type { Ledger } from './ledger.js';
+
+/**
+ * Records that wait for the disk. Callers wait too, so more than this means a disk that does not
+ * keep up: further ones are refused. Those that may use the reserve are not: each has a caller.
+ */
+const MAX_QUEUED = 8_192;
+
+/** Records written at once: a few hundred KiB, so that nobody waits long behind others. */
+const MAX_BATCH = 256;
+
+/** Milliseconds between attempts to go on with a disk that was full. */
+const RETRY_MS = 1_000;
+
+/** How safe a record is when its promise resolves. */
+export type Durability =
+  /** With the kernel: it survives the end of this process. */
+  | 'written'
+  /** On the disk: it survives a power cut. */
+  | 'synced';
+
+export interface Item {
+  /** Called when its turn has come, and again when it has to be written elsewhere. */
+  compose(): readonly Draft[];
+  readonly durability: Durability;
+  /** May use the reserve where there is no room. */
+  readonly reserved: boolean;
+}
+
+/** What the queue asks and tells whoever keeps the trail. */
+export interface Keeper {
+  /** Records that end a file. */
+  closing(): readonly Draft[];
+  /** Records that begin one. */
+  opening(): readonly Draft[];
+  /** The first record of `closing`, as it was written. */
+  closed(line: string): void;
+  /** Records that were composed did not get to the disk: later ones may not rely on them. */
+  lost(): void;
+  /** The disk refuses; told once, until it takes records again. */
+  failing(error: unknown): void;
+  recovered(): void;
+}
+
+interface Entry extends Item {
+  resolve(lines: readonly string[]): void;
+  reject(error: unknown): void;
+}
+
+export class CommitQueue {
+  readonly #queue: Entry[] = [];
+  /** Written, and waiting to be durable. */
+  #unsynced: (readonly [Entry, readonly string[]])[] = [];
+  #writing: Promise<void> | undefined;
+  #syncing: Promise<void> | undefined;
+  /** Not before then is a disk that was full tried again. */
+  #retryAt = 0;
+  #failing = false;
+  #closed = false;
+
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly keeper: Keeper,
+    private readonly now: () => number,
+  ) {}
+
+  /**
+   * Resolves with the lines of the record, as durable as it asks; none when they are in the reserve.
+   * @throws AUDIT_UNAVAILABLE, and the record may be missing
+   */
+  append(item: Item): Promise<readonly string[]> {
+    if (this.#closed) return Promise.reject(unavailable('the audit trail is closed'));
+    if (this.#queue.length >= MAX_QUEUED && !item.reserved) {
+      return Promise.reject(unavailable('too many audit records wait for the disk'));
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({
+        compose: () => item.compose(),
+        durability: item.durability,
+        reserved: item.reserved,
+        resolve,
+        reject,
+      });
+      this.#writing ??= this.#write();
+    });
+  }
+
+  /** Takes no more; resolves when all that was taken has been settled. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#writing;
+    await this.#syncing;
+  }
+
+  async #write(): Promise<void> {
+    // One turn of the event loop's microtasks lets callers of the same moment share a write.
+    await Promise.resolve();
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.splice(0, MAX_BATCH);
+      try {
+        await this.#makeReady();
+        this.#settle(batch, await this.#appendAll(batch));
+        this.#recovered();
+      } catch (error) {
+        this.#failed(error);
+        await this.#fallBack(batch, error);
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  /** Room first for what waits in the reserve, then the file of the day. */
+  async #makeReady(): Promise<void> {
+    const now = this.now();
+    const { ledger, keeper } = this;
+    const mustDrain = ledger.inReserve;
+    if (!mustDrain && !ledger.isDue(now)) return;
+    if (now < this.#retryAt) {
+      if (mustDrain || ledger.file === undefined) throw new Error('there was no room just now');
+      return;
+    }
+    this.#retryAt = now + RETRY_MS;
+    await ledger.drain();
+    if (ledger.isDue(now)) {
+      try {
+        const [line] = await ledger.rollOver(now, keeper.closing(), keeper.opening());
+        if (line !== undefined) keeper.closed(line);
+      } catch (error) {
+        // The file of yesterday does for now.
+        if (ledger.file === undefined) throw error;
+        this.keeper.lost();
+        this.#failed(error);
+      }
+    }
+    this.#retryAt = 0;
+  }
+
+  async #appendAll(batch: readonly Entry[]): Promise<readonly (readonly string[])[]> {
+    const composed = batch.map((entry) => entry.compose());
+    const lines = await this.#orLost(this.ledger.append(composed.flat()));
+    let from = 0;
+    return composed.map((drafts) => {
+      const own = lines.slice(from, from + drafts.length);
+      from += drafts.length;
+      return own;
+    });
+  }
+
+  #settle(batch: readonly Entry[], lines: readonly (readonly string[])[]): void {
+    batch.forEach((entry, index) => {
+      const own = lines[index] ?? [];
+      if (entry.durability === 'synced') this.#unsynced.push([entry, own]);
+      else entry.resolve(own);
+    });
+    if (this.#unsynced.length > 0) this.#syncing ??= this.#sync();
+  }
+
+  /** One sync for all that was written before it; what is written meanwhile shares the next one. */
+  async #sync(): Promise<void> {
+    while (this.#unsynced.length > 0) {
+      const waiting = this.#unsynced;
+      this.#unsynced = [];
+      try {
+        await this.ledger.sync();
+        for (const [entry, lines] of waiting) entry.resolve(lines);
+      } catch (error) {
+        this.#failed(error);
+        for (const [entry] of waiting) entry.reject(unavailable('the disk failed', error));
+      }
+    }
+    this.#syncing = undefined;
+  }
+
+  async #orLost<T>(appended: Promise<T>): Promise<T> {
+    try {
+      return await appended;
+    } catch (error) {
+      this.keeper.lost();
+      throw error;
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#failing) this.keeper.failing(error);
+    this.#failing = true;
+  }
+
+  #recovered(): void {
+    if (this.#failing) this.keeper.recovered();
+    this.#failing = false;
+  }
+
+  async #fallBack(batch: readonly Entry[], cause: unknown): Promise<void> {
+    for (const entry of batch) {
+      if (!entry.reserved) entry.reject(unavailable('there is no room for the audit trail', cause));
+    }
+    const reserved = batch.filter((entry) => entry.reserved);
+    if (reserved.length === 0) return;
+    try {
+      const drafts = reserved.flatMap((entry) => entry.compose());
+      await this.#orLost(this.ledger.appendToReserve(drafts));
+      for (const entry of reserved) entry.resolve([]);
+    } catch (error) {
+      for (const entry of reserved) {
+        entry.reject(unavailable('there is no room left in the audit reserve', error));
+      }
+    }
+  }
+}
+
+function unavailable(what: string, cause?: unknown): GranttyError {
+  return new GranttyError('AUDIT_UNAVAILABLE', `${what}; nothing was done, try again later`, {
+    retryAfterMs: RETRY_MS,
+    cause,
+  });
+}

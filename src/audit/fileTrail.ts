@@ -1,0 +1,354 @@
+/** The trail on disk: what each record needs, who is introduced before it, and when it is vouched for. */
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { ensurePrivateDir, writeFileAtomic } from '../store/files.js';
+import type { AuditClock } from './auditClock.js';
+import { type OpenAuditFile, openAuditFile } from './auditFile.js';
+import { AuthorityArchive } from './authorityArchive.js';
+import { type Draft, MAX_LINE_BYTES } from './chain.js';
+import { type ChangeRecord, type PolicyChange, writeChange, writePolicy } from './changeRecord.js';
+import { type CheckpointKey, draftCheckpoint, openCheckpointKey } from './checkpoint.js';
+import { Coalescer, type Counted } from './coalescer.js';
+import { CommitQueue } from './commitQueue.js';
+import { fieldFilter, type OmittableField } from './fieldFilter.js';
+import { durabilityOf, floodOf, mayUseReserve } from './handling.js';
+import { Ledger } from './ledger.js';
+import {
+  type AuditPrincipal,
+  type IntentRecord,
+  type OutcomeRecord,
+  type Written,
+  writeIntent,
+  writeOutcome,
+  writePeer,
+  writePrincipal,
+  writeTarget,
+} from './record.js';
+import { RESERVE_BYTES } from './reserve.js';
+import type { AuditTrail } from './trail.js';
+import { HEAD_FILE } from './trailFiles.js';
+
+/** Records, and milliseconds, after which all so far is vouched for. */
+const CHECKPOINT_RECORDS = 1_000;
+const CHECKPOINT_MS = 60_000;
+
+/** Milliseconds for which denials alike are counted: input of one stream, strangers of one address. */
+const INPUT_WINDOW_MS = 1_000;
+const STRANGER_WINDOW_MS = 10_000;
+
+/**
+ * Effects under way whose intents are in the reserve, so that their outcomes go there too. Above
+ * it, outcomes of the oldest are lost, and that is counted.
+ */
+const MAX_RESERVED_INTENTS = 4_096;
+
+/** Bytes of the texts of a set of policies, as JSON. */
+const MAX_CHANGE_BYTES = MAX_LINE_BYTES / 2;
+
+export interface FileTrailOptions {
+  /** Made with mode 0700 where it is missing. Held by the caller: one trail writes to it. */
+  readonly dir: string;
+  readonly clock: AuditClock;
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** Facts on the server that stand at the head of each file, such as version and isolation. */
+  readonly header: Readonly<Record<string, string | number>>;
+  /** Fields that are not recorded. */
+  readonly omit?: readonly OmittableField[];
+  /** Room that is kept for when there is none. Default 16 MiB. */
+  readonly reserveBytes?: number;
+  readonly openFile?: OpenAuditFile;
+}
+
+/** Finds or makes the trail; resolves when the start is on record. @throws when it cannot be */
+export async function openFileTrail(options: FileTrailOptions): Promise<FileTrail> {
+  const { dir, clock, logger, reserveBytes = RESERVE_BYTES, openFile = openAuditFile } = options;
+  await ensurePrivateDir(dir);
+  const key = await openCheckpointKey(dir);
+  const ledger = await Ledger.open({ dir, open: openFile, timeMs: clock.now(), reserveBytes });
+  for (const torn of ledger.found.torn) logger.error({ torn }, 'a part of the audit was set aside');
+  const trail = new FileTrail(options, key, ledger);
+  try {
+    await trail.begin();
+  } catch (error) {
+    await ledger.close();
+    throw error;
+  }
+  return trail;
+}
+
+export class FileTrail implements AuditTrail, AsyncDisposable {
+  readonly #queue: CommitQueue;
+  readonly #archive = new AuthorityArchive();
+  readonly #filter: (record: Written) => Written;
+  readonly #input: Coalescer;
+  readonly #strangers: Coalescer;
+  /** Decisions whose intents are in the reserve. */
+  readonly #reserved = new Set<string>();
+  #policy: PolicyChange | undefined;
+  /** The policies in force could not be put on record. */
+  #owed = false;
+  /** Outcomes and counts that could not be written and have not been told yet. */
+  #lost = 0;
+  #begun = false;
+  #sinceCheckpoint = 0;
+  #checkpointing: Promise<void> | undefined;
+  #heads: Promise<void> = Promise.resolve();
+  #cancelTimer: () => void = () => {};
+  #disposed = false;
+
+  constructor(
+    private readonly options: FileTrailOptions,
+    private readonly key: CheckpointKey,
+    private readonly ledger: Ledger,
+  ) {
+    const { clock, logger, omit = [] } = options;
+    this.#filter = fieldFilter(omit);
+    this.#input = new Coalescer(clock, INPUT_WINDOW_MS, (counted) => this.#tell('input', counted));
+    this.#strangers = new Coalescer(clock, STRANGER_WINDOW_MS, (counted) =>
+      this.#tell('stranger', counted),
+    );
+    this.#queue = new CommitQueue(
+      ledger,
+      {
+        closing: () => (this.#begun ? [draftCheckpoint(key, clock.now(), false)] : []),
+        opening: () => this.#opening(),
+        closed: (line) => this.#vouch(line),
+        lost: () => this.#archive.forget(),
+        failing: (error) => logger.error({ err: error }, 'audit records cannot be written'),
+        recovered: () => logger.info({}, 'audit records are written again'),
+      },
+      () => clock.now(),
+    );
+  }
+
+  /** Puts the start on record, and what was found. Called once. */
+  async begin(): Promise<void> {
+    const { head, file, sealed, torn } = this.ledger.found;
+    const timeMs = this.options.clock.now();
+    const start = {
+      record: 'start',
+      time_ms: timeMs,
+      ...this.options.header,
+      key: this.key.id,
+      after: { file, seq: head.seq, hash: head.hash, sealed },
+    };
+    await this.#queue.append({
+      compose: () => [
+        this.#draft(start),
+        ...torn.map((piece) => this.#draft({ record: 'torn', time_ms: timeMs, ...piece })),
+      ],
+      durability: 'synced',
+      reserved: true,
+    });
+    this.#begun = true;
+    this.#sinceCheckpoint += 1;
+    this.#startTimer();
+  }
+
+  async intent(record: IntentRecord): Promise<void> {
+    const flood = floodOf(record);
+    if (flood) {
+      const coalescer = flood.kind === 'input' ? this.#input : this.#strangers;
+      if (coalescer.absorb(flood.key, record)) return;
+    }
+    const reserved = mayUseReserve(record);
+    const lines = await this.#queue.append({
+      compose: () => this.#introduced(record.principal, record, () => this.#intent(record)),
+      durability: durabilityOf(record),
+      reserved,
+    });
+    if (reserved && lines.length === 0) this.#keep(record.decisionId);
+    this.#written(lines);
+  }
+
+  outcome(record: OutcomeRecord): void {
+    this.#background(writeOutcome(record), this.#reserved.delete(record.decisionId));
+  }
+
+  async change(record: ChangeRecord): Promise<void> {
+    const written = writeChange(record);
+    if (JSON.stringify(written).length > MAX_CHANGE_BYTES) {
+      throw new RangeError(`a change of more than ${MAX_CHANGE_BYTES} bytes cannot be recorded`);
+    }
+    // It is in force whether or not there is room to say so.
+    if (record.change === 'policy') this.#policy = record;
+    const child = record.change === 'delegated' ? record.child : undefined;
+    try {
+      const lines = await this.#queue.append({
+        compose: () => this.#introduced(child, record, () => written),
+        durability: 'synced',
+        reserved: record.change === 'revoked',
+      });
+      this.#written(lines);
+    } catch (error) {
+      if (record.change === 'policy') this.#owed = true;
+      throw error;
+    }
+  }
+
+  /** Seals the trail: nothing is taken any more, and the last line vouches for all of it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#cancelTimer();
+    this.#input.flush();
+    this.#strangers.flush();
+    await this.#checkpointing;
+    this.#catchUp();
+    const sealing = this.#checkpoint(true);
+    await this.#queue.close();
+    await sealing;
+    await this.#heads;
+    await this.ledger.close();
+  }
+
+  #intent(record: IntentRecord): Written {
+    const { principal, grantId } = record;
+    return writeIntent(record, this.#archive.hashOf(principal?.token, grantId));
+  }
+
+  /** A record with those before it that say what its token allows. */
+  #introduced(
+    principal: AuditPrincipal | undefined,
+    about: { readonly timeMs: number; readonly peer?: IntentRecord['peer'] },
+    write: () => Written,
+  ): Draft[] {
+    const token = principal?.token;
+    const introduction =
+      principal && token
+        ? this.#archive.introduce({ ...principal, token }, about.peer, about.timeMs)
+        : [];
+    return [...introduction, write()].map((written) => this.#draft(written));
+  }
+
+  #draft(written: Written): string {
+    return JSON.stringify(this.#filter(written));
+  }
+
+  /** At the head of a file: which server writes it, and the policies, so that the file stands alone. */
+  #opening(): Draft[] {
+    this.#archive.forget();
+    const timeMs = this.options.clock.now();
+    const { file } = this.ledger;
+    const head = { record: 'file', time_ms: timeMs, ...this.options.header, key: this.key.id };
+    return [
+      this.#draft({ ...head, after: { file } }),
+      ...(this.#policy ? [this.#draft(writePolicy(this.#policy, timeMs, true))] : []),
+    ];
+  }
+
+  #tell(kind: 'input' | 'stranger', counted: Counted): void {
+    const { like, reason, count, inputBytes, firstMs, lastMs } = counted;
+    this.#background(
+      {
+        record: 'counted',
+        time_ms: this.options.clock.now(),
+        of: kind,
+        like: like?.decisionId,
+        principal: like?.principal && writePrincipal(like.principal),
+        peer: like && writePeer(like.peer),
+        rpc: like?.rpc,
+        action: like?.action,
+        target: like?.target && writeTarget(like.target),
+        decision: 'deny',
+        reason,
+        count,
+        input_bytes: inputBytes,
+        first_ms: firstMs,
+        last_ms: lastMs,
+      },
+      false,
+    );
+  }
+
+  /** Writes what nobody waits for. What cannot be written is counted. */
+  #background(written: Written, reserved: boolean): void {
+    this.#queue
+      .append({ compose: () => [this.#draft(written)], durability: 'written', reserved })
+      .then(
+        (lines) => {
+          this.#catchUp();
+          this.#written(lines);
+        },
+        () => {
+          this.#lost += 1;
+        },
+      );
+  }
+
+  /** Once there is room again, the trail says what it lacks. */
+  #catchUp(): void {
+    if (this.ledger.inReserve) return;
+    const { timeMs, lost, owed } = {
+      timeMs: this.options.clock.now(),
+      lost: this.#lost,
+      owed: this.#owed ? this.#policy : undefined,
+    };
+    if (lost === 0 && owed === undefined) return;
+    this.#lost = 0;
+    this.#owed = false;
+    this.#queue
+      .append({
+        compose: () => [
+          ...(lost > 0 ? [this.#draft({ record: 'lost', time_ms: timeMs, count: lost })] : []),
+          ...(owed ? [this.#draft(writePolicy(owed, timeMs))] : []),
+        ],
+        durability: 'written',
+        reserved: false,
+      })
+      .then(
+        (lines) => this.#written(lines),
+        () => {
+          this.#lost += lost;
+          this.#owed ||= owed !== undefined;
+        },
+      );
+  }
+
+  #keep(decisionId: string): void {
+    if (this.#reserved.size < MAX_RESERVED_INTENTS) this.#reserved.add(decisionId);
+  }
+
+  #written(lines: readonly string[]): void {
+    this.#sinceCheckpoint += lines.length;
+    if (this.#sinceCheckpoint >= CHECKPOINT_RECORDS && !this.#disposed) this.#checkpointSoon();
+  }
+
+  #startTimer(): void {
+    this.#cancelTimer = this.options.clock.after(CHECKPOINT_MS, () => {
+      this.#startTimer();
+      this.#catchUp();
+      if (this.#sinceCheckpoint > 0) this.#checkpointSoon();
+    });
+  }
+
+  #checkpointSoon(): void {
+    this.#checkpointing ??= this.#checkpoint(false).finally(() => {
+      this.#checkpointing = undefined;
+    });
+  }
+
+  async #checkpoint(final: boolean): Promise<void> {
+    this.#sinceCheckpoint = 0;
+    try {
+      const [line] = await this.#queue.append({
+        compose: () => [draftCheckpoint(this.key, this.options.clock.now(), final)],
+        durability: 'synced',
+        reserved: false,
+      });
+      if (line !== undefined) this.#vouch(line);
+    } catch (error) {
+      this.options.logger.error({ err: error }, 'no audit checkpoint');
+    }
+    await this.#heads;
+  }
+
+  /** Tells a checkpoint that is durable, in order: to HEAD, and to the log, which may leave the host. */
+  #vouch(line: string): void {
+    const { dir, logger } = this.options;
+    logger.info({ head: line.trimEnd() }, 'audit checkpoint');
+    this.#heads = this.#heads
+      .then(() => writeFileAtomic(join(dir, HEAD_FILE), line))
+      .catch((error) => logger.error({ err: error }, 'audit HEAD could not be written'));
+  }
+}

@@ -1,0 +1,297 @@
+/** Verifies a trail: the chain line by line, each signature, and that nothing vouched for is missing. */
+import type { KeyObject } from 'node:crypto';
+import { join } from 'node:path';
+import { errorCode } from '../core/errors.js';
+import { follows, GENESIS, type Head, hashLine, type Link, readLink } from './chain.js';
+import { isSigned, keyId, PUBLIC_KEY_FILE, parseCheckpoint, readPublicKey } from './checkpoint.js';
+import { type AnyRecord, parseRecord, readTrail, type TrailLine } from './reading.js';
+import { readHead } from './recovery.js';
+import { HEAD_FILE, RESERVE_FILE } from './trailFiles.js';
+
+export interface VerifyOptions {
+  /** A checkpoint that was kept elsewhere, the whole line. Absent: the one in HEAD. */
+  readonly head?: string;
+  /** File of a public key that was kept elsewhere. Absent: the one beside the trail. */
+  readonly keyFile?: string;
+}
+
+export interface BadRecord {
+  readonly file: string;
+  /** From 1; 0: the file as a whole. */
+  readonly line: number;
+  /** The number that the record has or should have. */
+  readonly seq?: number;
+  readonly why: string;
+}
+
+export interface Verdict {
+  /**
+   * `tampered`: something contradicts a signature or the chain. `incomplete`: nothing does, but not
+   * all can be vouched for.
+   */
+  readonly state: 'sound' | 'tampered' | 'incomplete';
+  /** The first record that is not as it was written. */
+  readonly firstBad?: BadRecord;
+  /** What keeps the trail from being complete, and what is worth knowing of a sound one. */
+  readonly notes: readonly string[];
+  readonly records: number;
+  readonly firstSeq?: number;
+  readonly lastSeq?: number;
+  /** Through here, a signature vouches for every byte. Absent: none does. */
+  readonly signedThrough?: number;
+  /** Of the key, SHA-256 in hex. */
+  readonly key?: string;
+}
+
+/** Reads the whole trail once. @throws only what keeps it from being read */
+export async function verifyTrail(dir: string, options: VerifyOptions = {}): Promise<Verdict> {
+  // Before the lines, so that a server that goes on writing is not taken for one that lost some.
+  const head = options.head ?? (await readHead(dir));
+  const publicKey = await keyOf(dir, options.keyFile);
+  return verifyLines(readTrail(dir), {
+    ...(publicKey && { publicKey }),
+    ...(head !== undefined && { head }),
+    headName: options.head === undefined ? HEAD_FILE : '--head',
+  });
+}
+
+/** What lines are held against. */
+export interface Evidence {
+  readonly publicKey?: KeyObject;
+  /** A checkpoint, the whole line. */
+  readonly head?: string;
+  /** What the verdict calls it. */
+  readonly headName: string;
+}
+
+export async function verifyLines(
+  lines: AsyncIterable<TrailLine>,
+  evidence: Evidence,
+): Promise<Verdict> {
+  const check = new Check(evidence.publicKey, evidence.head, evidence.headName);
+  for await (const line of lines) {
+    if (!check.take(line)) break;
+  }
+  return check.end();
+}
+
+async function keyOf(dir: string, keyFile: string | undefined): Promise<KeyObject | undefined> {
+  try {
+    return await readPublicKey(keyFile ?? join(dir, PUBLIC_KEY_FILE));
+  } catch (error) {
+    if (keyFile === undefined && errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly seq: number;
+}
+
+class Check {
+  readonly #notes: string[] = [];
+  #incomplete = false;
+  #bad: BadRecord | undefined;
+  #head: Head = GENESIS;
+  /** Where `#head` stands. */
+  #at: Place | undefined;
+  #first: number | undefined;
+  #records = 0;
+  #signedThrough: number | undefined;
+  #sealed = false;
+  #keptFound = false;
+  readonly #keptSeq: number | undefined;
+  /** A file ended in the middle of this line. */
+  #cut: Place | undefined;
+  /**
+   * A line that does not follow from the one before it: either was changed. The next line tells: it
+   * vouches for the doubtful one, or it does not.
+   */
+  #doubt: { readonly place: Place; readonly hash: string; readonly before: BadRecord } | undefined;
+
+  constructor(
+    private readonly publicKey: KeyObject | undefined,
+    private readonly kept: string | undefined,
+    private readonly keptName: string,
+  ) {
+    if (publicKey === undefined) this.#lack('there is no public key to check signatures with');
+    if (kept === undefined) {
+      this.#lack('there is no HEAD: what was cut off at the end cannot be told');
+      return;
+    }
+    const checkpoint = parseCheckpoint(kept);
+    this.#keptSeq = checkpoint?.seq;
+    if (checkpoint === undefined || (publicKey && !isSigned(kept, publicKey))) {
+      this.#bad = {
+        file: keptName,
+        line: 1,
+        ...(checkpoint && { seq: checkpoint.seq }),
+        why: this.#whyUnsigned(checkpoint?.key),
+      };
+    }
+  }
+
+  /** False: it is enough. */
+  take(line: TrailLine): boolean {
+    if (this.#bad) return false;
+    if (this.#cut && line.file !== RESERVE_FILE) {
+      this.#bad = { ...this.#cut, why: 'ends in the middle, and others follow' };
+      return false;
+    }
+    if (!line.complete) {
+      this.#lack(`${line.file} ends in the middle of line ${line.line}`);
+      this.#cut = this.#next(line);
+      return true;
+    }
+    const record = parseRecord(line.bytes);
+    const link = record && readLink(line.bytes);
+    if (this.#doubt) {
+      const { place, hash, before } = this.#doubt;
+      // What a later line vouches for was not changed, so the one before it was.
+      const vouched = link?.prev === hash && link.seq === place.seq + 1;
+      this.#bad = vouched ? before : { ...place, why: 'does not follow from the line before it' };
+      return false;
+    }
+    if (record === undefined || link === undefined) {
+      this.#bad = { ...this.#next(line), why: 'is no record of a trail' };
+      return false;
+    }
+    if (this.#records === 0 && !this.#begin(line, link, record)) return false;
+    if (!follows(link, this.#head)) return this.#mismatch(line, link);
+    return this.#accept(line, link, record);
+  }
+
+  end(): Verdict {
+    const last = this.#at;
+    if (!this.#bad && this.#doubt) {
+      // Nothing follows that could vouch for it. A signature would.
+      const { place } = this.#doubt;
+      this.#bad = { ...place, why: 'does not follow from the line before it' };
+    }
+    if (!this.#bad && this.#keptSeq !== undefined && !this.#keptFound) this.#missing(this.#keptSeq);
+    if (this.#records === 0) this.#lack('there is no record');
+    if (this.#records > 0 && this.#signedThrough === undefined) {
+      this.#lack('no checkpoint vouches for any of it');
+    }
+    const unsigned = (last?.seq ?? 0) - (this.#signedThrough ?? 0);
+    if (this.#signedThrough !== undefined && unsigned > 0 && !this.#bad) {
+      this.#notes.push(`${unsigned} records follow the last checkpoint: chained, not yet signed`);
+    }
+    return {
+      state: this.#bad ? 'tampered' : this.#incomplete ? 'incomplete' : 'sound',
+      ...(this.#bad && { firstBad: this.#bad }),
+      notes: this.#notes,
+      records: this.#records,
+      ...(this.#first !== undefined && { firstSeq: this.#first }),
+      ...(last && { lastSeq: last.seq }),
+      ...(this.#signedThrough !== undefined && { signedThrough: this.#signedThrough }),
+      ...(this.publicKey && { key: keyId(this.publicKey) }),
+    };
+  }
+
+  /** Whole files may have been removed when their time was over: the next begins with what it follows. */
+  #begin(line: TrailLine, { seq, prev }: Link, { record, after }: AnyRecord): boolean {
+    this.#first = seq;
+    if (seq === 1) return true;
+    const begins = record === 'file' || (record === 'start' && followsDirectly(after, seq));
+    if (!begins) {
+      this.#bad = { file: line.file, line: 1, seq: seq - 1, why: 'missing: no file begins so' };
+      return false;
+    }
+    this.#head = { seq: seq - 1, hash: prev };
+    this.#lack(`the trail begins with record ${seq}: the files before are not here`);
+    return true;
+  }
+
+  #mismatch(line: TrailLine, link: Link): boolean {
+    const place = { file: line.file, line: line.line, seq: link.seq };
+    const expected = this.#head.seq + 1;
+    if (link.seq > expected) {
+      const gone = link.seq - expected;
+      this.#bad = { ...place, seq: expected, why: `missing: ${gone} record(s) before this line` };
+      return false;
+    }
+    if (this.#at === undefined || link.seq < this.#at.seq) {
+      this.#bad = { ...place, why: `record ${expected} should stand here` };
+      return false;
+    }
+    const before = { ...this.#at, why: 'is not what the line after it was written upon' };
+    if (this.publicKey && link.record === 'checkpoint') {
+      if (isSigned(line.bytes.toString(), this.publicKey)) {
+        this.#bad = before;
+        return false;
+      }
+    }
+    this.#doubt = { place, hash: hashLine(line.bytes), before };
+    return true;
+  }
+
+  #accept(line: TrailLine, link: Link, record: AnyRecord): boolean {
+    const { file, line: number, bytes } = line;
+    const place = { file, line: number, seq: link.seq };
+    if (this.#sealed && link.record !== 'start' && link.record !== 'file') {
+      this.#bad = { ...place, why: 'was added after the trail had been sealed' };
+      return false;
+    }
+    this.#sealed = false;
+    if (link.record === 'checkpoint') this.#checkpoint(bytes.toString(), place);
+    if (link.record === 'torn') this.#torn(record, place);
+    if (link.seq === this.#keptSeq && !this.#bad) {
+      this.#keptFound = bytes.toString().trimEnd() === this.kept?.trimEnd();
+      if (!this.#keptFound) this.#bad = { ...place, why: `is not the one in ${this.keptName}` };
+    }
+    if (this.#bad) return false;
+    this.#head = { seq: link.seq, hash: hashLine(bytes) };
+    this.#at = place;
+    this.#records += 1;
+    return true;
+  }
+
+  #checkpoint(text: string, place: Place): void {
+    if (this.publicKey === undefined) return;
+    const checkpoint = parseCheckpoint(text);
+    if (checkpoint === undefined || !isSigned(text, this.publicKey)) {
+      this.#bad = { ...place, why: this.#whyUnsigned(checkpoint?.key) };
+      return;
+    }
+    this.#signedThrough = checkpoint.seq;
+    this.#sealed = checkpoint.final;
+  }
+
+  /** What no crash makes was a change to lines that nobody had signed yet. */
+  #torn({ file, bytes, reason }: AnyRecord, place: Place): void {
+    if (reason === 'unsound') {
+      const why = `sound lines that did not follow were found at a start, and moved to ${file}`;
+      this.#bad = { ...place, why };
+    } else {
+      this.#notes.push(`${bytes} bytes that a crash had left unfinished were moved to ${file}`);
+    }
+  }
+
+  #missing(seq: number): void {
+    const { file = '', line = 0, seq: last = 0 } = this.#at ?? {};
+    const why = `missing: ${this.keptName} vouches for records through ${seq}`;
+    this.#bad = { file, line: line + 1, seq: last + 1, why };
+  }
+
+  #whyUnsigned(key: string | undefined): string {
+    const isOther = key !== undefined && this.publicKey && key !== keyId(this.publicKey);
+    return isOther ? `is signed by another key, ${key}` : 'is not signed by the key of this trail';
+  }
+
+  #next({ file, line }: TrailLine): Place {
+    return { file, line, seq: this.#head.seq + 1 };
+  }
+
+  #lack(note: string): void {
+    this.#incomplete = true;
+    this.#notes.push(note);
+  }
+}
+
+/** A start that is the first line of its file says which record it comes after. */
+function followsDirectly(after: unknown, seq: number): boolean {
+  return typeof after === 'object' && after !== null && 'seq' in after && after.seq === seq - 1;
+}
