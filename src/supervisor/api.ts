@@ -223,7 +223,7 @@ export type TerminalChange =
 export interface Supervisor extends AsyncDisposable {
   info(): Promise<SupervisorInfo>;
 
-  /** Login shell and home of the owner, with the configured fallbacks. */
+  /** Login shell of the owner, else /bin/sh, and its home, else `/`: what is there and usable. */
   defaults(owner: Name): Promise<OwnerDefaults>;
 
   /**

@@ -5,6 +5,8 @@ import { GranttyError } from '../core/errors.js';
 import { MAX_LIVE_TERMINALS_PER_HOST, MAX_LIVE_TERMINALS_PER_OWNER } from '../core/limits.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark, TerminalRecord } from '../core/terminal.js';
+import { resolveCommand, resolveCwd } from '../pty/command.js';
+import { FALLBACK_SHELL } from '../pty/owner.js';
 import {
   makeResourceDir,
   recoverRecord,
@@ -117,8 +119,21 @@ class Registry implements Supervisor {
   }
 
   async defaults(owner: Name) {
-    const { account } = await childIdentity(this.#options.isolation, owner);
-    return { command: [account.shell], cwd: account.home };
+    const { account, runAs } = await childIdentity(this.#options.isolation, owner);
+    const shell = resolveCommand([account.shell], { path: '', cwd: '/', runAs });
+    const home = resolveCwd(account.home, { cwdUnder: undefined, runAs });
+    return {
+      command: [
+        await shell.then(
+          () => account.shell,
+          () => FALLBACK_SHELL,
+        ),
+      ],
+      cwd: await home.then(
+        () => account.home,
+        () => '/',
+      ),
+    };
   }
 
   async create(spec: CreateSpec): Promise<TerminalSnapshot> {

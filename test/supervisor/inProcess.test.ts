@@ -1,3 +1,4 @@
+import { rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,6 +52,10 @@ async function logged(
   }
   return events;
 }
+
+const badInterpreter = join(tmpdir(), `grantty-bad-interpreter-${process.pid}`);
+writeFileSync(badInterpreter, '#!/nowhere/at/all\n', { mode: 0o755 });
+afterAll(() => rmSync(badInterpreter));
 
 describe('the in-process supervisor', () => {
   let registry: TestRegistry;
@@ -128,6 +133,7 @@ describe('the in-process supervisor', () => {
     ['a missing command', ['/nowhere/at/all'], '/', 'COMMAND_NOT_FOUND'],
     ['a directory', ['/etc'], '/', 'COMMAND_NOT_FOUND'],
     ['a file that may not be executed', ['/etc/passwd'], '/', 'COMMAND_NOT_FOUND'],
+    ['a program whose interpreter is missing', [badInterpreter], '/', 'COMMAND_NOT_FOUND'],
     ['a missing cwd', ['true'], '/nowhere/at/all', 'CWD_INVALID'],
   ])('leaves nothing behind when it cannot start %s', async (_, command, cwd, reason) => {
     const spec = createSpec(command, { cwd });
@@ -136,6 +142,16 @@ describe('the in-process supervisor', () => {
     const parent = join(resourceDir(registry.stateDir, spec.tuple), '..');
     expect(await readdir(parent).catch(() => [])).not.toContain(spec.tuple.id);
     await supervisor.create({ ...spec, command: ['true'], cwd: '/' });
+  });
+
+  it('names a shell and a directory that are there when none is asked for', async () => {
+    const { command, cwd } = await supervisor.defaults(owner);
+    const spec = createSpec([...command, '-c', 'pwd'], { cwd });
+    await supervisor.create(spec);
+    const { exit } = await supervisor
+      .exited(spec.tuple, AbortSignal.timeout(5_000))
+      .then(({ record }) => record);
+    expect(exit).toEqual({ exitCode: 0 });
   });
 
   it('refuses an owner that it does not serve', async () => {
