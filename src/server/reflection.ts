@@ -4,16 +4,26 @@ import { toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import type { Server } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
+import { service as healthService } from 'grpc-health-check';
+import { file_google_rpc_error_details } from '../gen/public/google/rpc/error_details_pb.js';
 
 type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
 
-/** Answers for these files and all that they import. */
+/**
+ * Answers for these files and all that they import, for the details of errors, which no file imports,
+ * and for the standard health service.
+ */
 export function addReflection(server: Server, files: readonly DescFile[]): void {
-  const fileDescriptorProtos = withImports(files).map((file) =>
+  const fileDescriptorProtos = withImports([...files, file_google_rpc_error_details]).map((file) =>
     Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)),
   );
-  // Of a package definition, as proto-loader makes it, nothing but the descriptors is looked at.
-  const definitions: unknown = { grantty: { fileDescriptorProtos } };
+  // Of a package definition, as proto-loader makes it, nothing but the descriptors is looked at; the
+  // health service comes with its own, which the types of grpc-js do not show.
+  const health: object = healthService;
+  const definitions: unknown = {
+    grantty: { fileDescriptorProtos },
+    ...('Check' in health && Object(health.Check)),
+  };
   new ReflectionService(definitions as PackageDefinition).addToServer(server);
 }
 

@@ -46,6 +46,8 @@ export class FakeTerminal {
   readonly input: Uint8Array[] = [];
   /** Set to hold input back: frames are taken when it resolves. */
   inputGate: Promise<void> = Promise.resolve();
+  /** Set to have a terminal whose record says that it exited wait for its exit to be told. */
+  settled: Promise<void> = Promise.resolve();
   #log: EventLog | undefined;
 
   constructor(
@@ -259,7 +261,10 @@ export class FakeSupervisor implements Supervisor {
   async exited(key: TerminalKey, signal: AbortSignal) {
     this.#record('exited', key);
     const terminal = this.#require(key);
-    if (!isLive(terminal.record.state)) return terminal.snapshot();
+    if (!isLive(terminal.record.state)) {
+      await terminal.settled;
+      return terminal.snapshot();
+    }
     const { items } = await this.openOutput(key, signal);
     for await (const item of items) {
       if (item.kind === 'events' && item.events.at(-1)?.type === 'process.exit') break;

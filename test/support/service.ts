@@ -20,7 +20,6 @@ import { owner, silentLog } from './registry.js';
 const ISSUER = 'https://issuer.test';
 const AUDIENCE = 'grantty-test';
 
-// Before any PTY is open: openssl(1) is a child process, and those inherit masters.
 const certificates = makeDevelopmentCertificates({
   hosts: ['127.0.0.1', 'localhost'],
   clientName: 'test client',
