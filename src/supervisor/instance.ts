@@ -60,6 +60,7 @@ export class Instance {
   #size: TerminalSize;
   #syncTimer: NodeJS.Timeout | undefined;
   #exited = false;
+  #closed = false;
 
   /** Forks. Owns `log` from here on. @throws QUOTA_TERMINALS when the host has no process or PTY left */
   constructor(
@@ -84,7 +85,17 @@ export class Instance {
     });
     this.#pty = openPty(launch.spec, (chunk) => this.#pipeline.push(chunk));
     const { pid, startTime, ttyDevice } = this.#pty;
-    this.marks = { pid, startTime, sessionId: pid, ttyDevice, nonce: launch.nonce };
+    const isClosed = () => this.#closed;
+    this.marks = {
+      pid,
+      startTime,
+      sessionId: pid,
+      nonce: launch.nonce,
+      // Asked anew at each scan: a stop may wait for survivors while another terminal gets the number.
+      get ttyDevice() {
+        return isClosed() ? 0 : ttyDevice;
+      },
+    };
     this.exit = this.#pty.exit.then((exit) => this.#record(exit));
   }
 
@@ -140,6 +151,7 @@ export class Instance {
   async close(): Promise<void> {
     clearTimeout(this.#syncTimer);
     this.#pipeline.stop();
+    this.#closed = true;
     this.#pty.close();
     await this.#log.close();
   }

@@ -189,6 +189,27 @@ export function supervisorContract(adapter: string, start: () => Promise<UnderTe
       ).rejects.toMatchObject({ reason: 'TERMINAL_EXITED' });
     });
 
+    it('harms no terminal that gets the number of one whose survivors are waited for', async () => {
+      const survivor = 'trap "" HUP TERM; setsid sleep 1000 </dev/null >/dev/null 2>&1 &';
+      const { key } = await createPrinting(
+        supervisor,
+        ['sh', '-c', `${survivor} trap - HUP TERM; echo ready; read go`],
+        'ready',
+      );
+      const stopped = supervisor.stop(key, { graceMs: 400, lease });
+      await supervisor.exited(key, AbortSignal.timeout(5_000));
+      const next = [createSpec(['cat']), createSpec(['cat'])];
+      for (const spec of next) await supervisor.create(spec);
+      expect(await stopped).toMatchObject({ quiescent: false, survivors: [{ comm: 'sleep' }] });
+      for (const { tuple } of next) {
+        expect((await supervisor.get(tuple))?.record.state).toBe('running');
+      }
+      const ends = [key, ...next.map(({ tuple }) => tuple)];
+      for (const end of await Promise.all(ends.map((each) => supervisor.kill(each, { lease })))) {
+        expect(end.quiescent).toBe(true);
+      }
+    });
+
     it('ends the output of a reader who stops, and holds nothing up for it', async () => {
       const flood = 40 * 1024 * 1024;
       const { key } = await createPrinting(

@@ -1,0 +1,135 @@
+/** A supervisor in a process of its own: the one of its state directory, until it is told to end. */
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorCode } from '../core/errors.js';
+import { ensurePrivateDir, writeFileAtomic } from '../store/files.js';
+import { acquireLock } from '../store/lock.js';
+import type { StateDir } from '../store/stateDir.js';
+import type { Supervisor } from './api.js';
+import type { Log } from './context.js';
+import { serveSupervisor } from './socket/socketServer.js';
+
+/** Holds whoever supervises the directory, in a process of its own or not. */
+const LOCK_FILE = 'supervisor.lock';
+
+/** There while a detached supervisor serves: its pid and a newline. */
+const PID_FILE = 'supervisor.pid';
+
+/** Milliseconds between looks at whether a supervisor that was told to end has ended. */
+const STOP_POLL_MS = 50;
+
+export interface DetachedOptions {
+  /** As opened; not locked yet. */
+  readonly stateDir: StateDir;
+  /** Default: `supervisorSocket` of the directory. */
+  readonly socketPath?: string;
+  readonly log: Log;
+  /** Makes the supervisor when the directory is locked; it is disposed at the end. */
+  readonly create: () => Promise<Supervisor>;
+  /** Its abort ends the supervisor and with it all processes; see `endedBySignals`. */
+  readonly signal: AbortSignal;
+  /** Called once, when servers can connect. */
+  readonly onReady?: (socketPath: string) => void;
+}
+
+/** Where a detached supervisor listens: in a folder of its own, as the state directory may be shared ground. */
+export function supervisorSocket(stateDir: string): string {
+  return join(stateDir, 'supervisor', 'socket');
+}
+
+/**
+ * Supervises until the signal aborts. Servers are sent away first, then all terminals are ended.
+ * @throws Error that says what to do: the directory is another supervisor's, or the socket's path
+ * is too long or unsafe
+ */
+export async function superviseDetached(options: DetachedOptions): Promise<void> {
+  const { stateDir, log, signal } = options;
+  const path = options.socketPath ?? supervisorSocket(stateDir.path);
+  const pidFile = join(stateDir.path, PID_FILE);
+  await using _lock = await acquireLock(join(stateDir.path, LOCK_FILE));
+  if (options.socketPath === undefined) await ensurePrivateDir(join(path, '..'));
+  await using supervisor = await options.create();
+  await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
+  await writeFileAtomic(pidFile, `${process.pid}\n`);
+  try {
+    log.info({ path, pid: process.pid, stateDir: stateDir.path }, 'supervising');
+    options.onReady?.(path);
+    await aborted(signal);
+    log.info({}, 'the supervisor ends');
+  } finally {
+    await rm(pidFile, { force: true });
+  }
+}
+
+/**
+ * Aborts at the first SIGTERM or SIGINT; a second one ends the process at once. A hang-up is
+ * ignored: the supervisor outlives the terminal that it was started from.
+ */
+export function endedBySignals(): { readonly signal: AbortSignal } & Disposable {
+  const ending = new AbortController();
+  const end = (name: NodeJS.Signals) => {
+    if (ending.signal.aborted) {
+      process.off(name, end);
+      process.kill(process.pid, name);
+    }
+    ending.abort();
+  };
+  const ignore = () => {};
+  process.on('SIGTERM', end).on('SIGINT', end).on('SIGHUP', ignore);
+  return {
+    signal: ending.signal,
+    [Symbol.dispose]() {
+      process.off('SIGTERM', end).off('SIGINT', end).off('SIGHUP', ignore);
+    },
+  };
+}
+
+/**
+ * Tells the directory's detached supervisor to end and waits until it has, all its terminals with
+ * it. False when there is none.
+ * @throws Error when the directory is supervised within a server, or the time is over
+ */
+export async function stopDetached(stateDir: string, timeoutMs: number): Promise<boolean> {
+  const pidFile = join(stateDir, PID_FILE);
+  const heldBy = await holder(stateDir);
+  if (heldBy === undefined) {
+    await rm(pidFile, { force: true });
+    return false;
+  }
+  const pid = await pidIn(pidFile);
+  // The lock is held and names the same process: the pid is not one that was left and used again.
+  if (pid === undefined || pid !== (await pidIn(join(stateDir, LOCK_FILE)))) {
+    throw new Error(`${heldBy.message}, which is no detached supervisor; end that process instead`);
+  }
+  process.kill(pid, 'SIGTERM');
+  const deadline = performance.now() + timeoutMs;
+  while (performance.now() < deadline) {
+    if ((await holder(stateDir)) === undefined) return true;
+    await delay(STOP_POLL_MS);
+  }
+  throw new Error(
+    `process ${pid} has not ended in ${timeoutMs} ms; its log says what it waits for`,
+  );
+}
+
+/** Why the lock cannot be had, which names who has it; undefined when nobody does. */
+async function holder(stateDir: string): Promise<Error | undefined> {
+  try {
+    await using _lock = await acquireLock(join(stateDir, LOCK_FILE));
+    return undefined;
+  } catch (error) {
+    if (errorCode(error) === 'ELOCKED' && error instanceof Error) return error;
+    throw error;
+  }
+}
+
+async function pidIn(path: string): Promise<number | undefined> {
+  const text = await readFile(path, 'latin1').catch(() => '');
+  return /^[1-9][0-9]*\n$/.test(text) ? Number(text) : undefined;
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}

@@ -1,0 +1,133 @@
+/** The server's end of a control connection: calls by id, and what they are answered with. */
+import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import type { GranttyError } from '../../core/errors.js';
+import {
+  type Reply,
+  ReplySchema,
+  RequestSchema,
+} from '../../gen/internal/grantty/internal/v1/control_pb.js';
+import { decodeFailure } from './failureCodec.js';
+import type { FrameSocket } from './frameSocket.js';
+import { MAX_PENDING_REQUESTS, unavailable, unsound } from './protocol.js';
+
+export type Call = NonNullable<MessageInitShape<typeof RequestSchema>['call']>;
+export type Result = Exclude<Reply['result'], { case: 'failure' } | { case: undefined }>;
+
+/** What each kind of result holds. */
+export type Values = { readonly [R in Result as R['case']]: R['value'] };
+
+/** Who hears the answers to one call. What `result` throws ends the connection. */
+export interface Sink {
+  /** True when more answers follow. */
+  result(result: Result): boolean;
+  failed(error: GranttyError): void;
+}
+
+/** The largest id; after it they begin again (uint32). */
+const LAST_ID = 0xffff_ffff;
+
+/** Owns `frames`. */
+export class ControlClient {
+  /** Resolves when the connection is gone, once every call has failed. */
+  readonly closed: Promise<Error | undefined>;
+  readonly #frames: FrameSocket;
+  readonly #pending = new Map<number, Sink>();
+  #lastId = 0;
+  #lost: GranttyError | undefined;
+
+  constructor(frames: FrameSocket) {
+    this.#frames = frames;
+    frames.receive((body) => this.#answer(fromBinary(ReplySchema, body)));
+    this.closed = frames.closed.then((failure) => {
+      this.#lost = unavailable('the connection to the supervisor was lost', failure);
+      for (const sink of this.#pending.values()) sink.failed(this.#lost);
+      this.#pending.clear();
+      return failure;
+    });
+  }
+
+  get isOpen(): boolean {
+    return this.#lost === undefined;
+  }
+
+  close(): void {
+    this.#frames.destroy();
+  }
+
+  /** The id by which the call can be cancelled. @throws SUPERVISOR_UNAVAILABLE */
+  start(call: Call, sink: Sink): number {
+    if (this.#lost) throw this.#lost;
+    if (this.#pending.size >= MAX_PENDING_REQUESTS) {
+      throw unavailable('too many calls wait for the supervisor');
+    }
+    const id = this.#freeId();
+    this.#frames.send(RequestSchema, create(RequestSchema, { id, call }));
+    this.#pending.set(id, sink);
+    return id;
+  }
+
+  /** Its sink hears nothing more. */
+  cancel(id: number): void {
+    if (!this.#pending.delete(id)) return;
+    this.#frames.send(
+      RequestSchema,
+      create(RequestSchema, { id, call: { case: 'cancel', value: {} } }),
+    );
+  }
+
+  /** The one answer to a call. @throws what the supervisor threw, or the signal's reason when it fires */
+  async call(call: Call, signal?: AbortSignal): Promise<Result> {
+    signal?.throwIfAborted();
+    let abort = () => {};
+    try {
+      return await new Promise<Result>((resolve, reject) => {
+        const id = this.start(call, {
+          result: (result) => {
+            resolve(result);
+            return false;
+          },
+          failed: reject,
+        });
+        abort = () => {
+          this.cancel(id);
+          reject(signal?.reason);
+        };
+        signal?.addEventListener('abort', abort, { once: true });
+      });
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** The answers to a call, up to the `done` after the last. @throws what the supervisor threw */
+  collect(call: Call): Promise<Result[]> {
+    const results: Result[] = [];
+    return new Promise((resolve, reject) => {
+      this.start(call, {
+        result: (result) => {
+          if (result.case === 'done') resolve(results);
+          else results.push(result);
+          return result.case !== 'done';
+        },
+        failed: reject,
+      });
+    });
+  }
+
+  #answer({ id, result }: Reply): void {
+    const sink = this.#pending.get(id);
+    // A call that was cancelled while its answer was under way.
+    if (!sink) return;
+    if (result.case === undefined) throw unsound('an answer without a result');
+    if (result.case === 'failure') {
+      this.#pending.delete(id);
+      sink.failed(decodeFailure(result.value));
+    } else if (!sink.result(result)) this.#pending.delete(id);
+  }
+
+  #freeId(): number {
+    do this.#lastId = this.#lastId === LAST_ID ? 1 : this.#lastId + 1;
+    while (this.#pending.has(this.#lastId));
+    return this.#lastId;
+  }
+}

@@ -1,0 +1,98 @@
+/** One connection of the supervisor's socket as messages both ways. */
+import type { Socket } from 'node:net';
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { sizeDelimitedEncode } from '@bufbuild/protobuf/wire';
+import { FrameReader } from './frameReader.js';
+import { MAX_MESSAGE_BYTES, unavailable, unsound } from './protocol.js';
+
+export class FrameSocket {
+  /** Resolves when the connection is gone: with why, or with nothing after a regular end. */
+  readonly closed: Promise<Error | undefined>;
+  readonly #socket: Socket;
+  readonly #reader = new FrameReader();
+  #onBody: (body: Uint8Array) => void = () => {
+    throw unsound('a message out of turn');
+  };
+  #failure: Error | undefined;
+  #waitsForDrain: (() => void)[] = [];
+
+  /** Owns `socket` from here on. */
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    socket.on('drain', () => this.#drained());
+    socket.on('error', (error) => {
+      this.#failure ??= error;
+    });
+    socket.on('end', () => {
+      if (this.#reader.incompleteBytes > 0) this.#failure ??= unsound('half a message');
+    });
+    this.closed = new Promise((resolve) => {
+      socket.on('close', () => {
+        this.#drained();
+        resolve(this.#failure);
+      });
+    });
+  }
+
+  /** Who gets the bodies of messages from now on. What it throws ends the connection. */
+  receive(onBody: (body: Uint8Array) => void): void {
+    this.#onBody = onBody;
+  }
+
+  /**
+   * False when as much waits as should: a sender of much then waits for `drained`. Nothing happens
+   * when the connection is gone.
+   * @throws GranttyError when the message is above the bound; the connection lives on
+   */
+  send<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): boolean {
+    if (!this.#socket.writable) return false;
+    const bytes = sizeDelimitedEncode(schema, message);
+    if (bytes.length > MAX_MESSAGE_BYTES) {
+      throw unavailable(`a message of ${bytes.length} bytes does not fit the supervisor's socket`);
+    }
+    return this.#socket.write(bytes);
+  }
+
+  /** Resolves when the other end has read on, or the connection is gone. */
+  async drained(): Promise<void> {
+    if (!this.#socket.writableNeedDrain) return;
+    await new Promise<void>((resolve) => {
+      this.#waitsForDrain.push(resolve);
+    });
+  }
+
+  /** The other end is held back, once the kernel's buffers are full. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Closes the connection when all that was sent is with the kernel. */
+  close(): void {
+    this.#socket.destroySoon();
+  }
+
+  /** Closes the connection at once. */
+  destroy(reason?: Error): void {
+    this.#failure ??= reason;
+    this.#socket.destroy();
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader.push(chunk, (body) => {
+        if (!this.#socket.destroyed) this.#onBody(body);
+      });
+    } catch (error) {
+      this.destroy(error instanceof Error ? error : unsound('a message that cannot be read'));
+    }
+  }
+
+  #drained(): void {
+    for (const resolve of this.#waitsForDrain.splice(0)) resolve();
+  }
+}

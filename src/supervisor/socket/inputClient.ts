@@ -1,0 +1,124 @@
+/** The server's end of an input connection: one attachment's way in. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { GranttyError } from '../../core/errors.js';
+import { MAX_INPUT_QUEUE_BYTES } from '../../core/limits.js';
+import type { Attached } from '../../gen/internal/grantty/internal/v1/connection_pb.js';
+import {
+  type InputAck,
+  InputAckSchema,
+  type InputChunk,
+  InputChunkSchema,
+} from '../../gen/internal/grantty/internal/v1/input_pb.js';
+import type { InputChannel, Lease } from '../api.js';
+import { decodeFailure } from './failureCodec.js';
+import type { FrameSocket } from './frameSocket.js';
+import { unavailable } from './protocol.js';
+
+/** Bytes that a chunk counts for on top of its data, so that many small ones are bounded too. */
+const CHUNK_OVERHEAD_BYTES = 64;
+
+const NO_BYTES = new Uint8Array(0);
+
+interface Unsettled {
+  readonly bytes: number;
+  readonly resolve: (taken: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Owns `frames`. */
+export class SocketInput implements InputChannel {
+  readonly attachmentId: string;
+  readonly resumed: boolean;
+  readonly #frames: FrameSocket;
+  #taken: number;
+  #sent = 0;
+  /** By number, ascending. */
+  readonly #unsettled = new Map<number, Unsettled>();
+  #unsettledBytes = 0;
+  #lost: GranttyError | undefined;
+  #ended: Promise<void> | undefined;
+  #markEnded = () => {};
+
+  constructor(frames: FrameSocket, { attachmentId, resumed, taken }: Attached) {
+    this.attachmentId = attachmentId;
+    this.resumed = resumed;
+    this.#taken = taken;
+    this.#frames = frames;
+    frames.receive((body) => this.#settle(fromBinary(InputAckSchema, body)));
+    void frames.closed.then((failure) => this.#lose(failure));
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  send(data: Uint8Array, lease: Lease): Promise<number> {
+    return new Promise((resolve, reject) => {
+      if (this.#lost) throw this.#lost;
+      if (this.#ended) throw unavailable('the attachment has ended');
+      const bytes = data.length + CHUNK_OVERHEAD_BYTES;
+      if (this.#unsettledBytes + bytes > MAX_INPUT_QUEUE_BYTES) throw full();
+      const number = this.#sent + 1;
+      this.#write({ number, data, leaseId: lease.id, notAfter: lease.notAfter });
+      this.#sent = number;
+      this.#unsettled.set(number, { bytes, resolve, reject });
+      this.#unsettledBytes += bytes;
+    });
+  }
+
+  /** Resolves when the attachment has ended; what was queued has failed, or does so right after. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#ended ??= new Promise((resolve) => {
+      this.#markEnded = resolve;
+      if (this.#lost) resolve();
+      else this.#write({ end: true });
+    });
+    return this.#ended;
+  }
+
+  #write(fields: Partial<InputChunk>): void {
+    this.#frames.send(InputChunkSchema, {
+      $typeName: 'grantty.internal.v1.InputChunk',
+      number: 0,
+      data: NO_BYTES,
+      leaseId: '',
+      notAfter: 0,
+      end: false,
+      ...fields,
+    });
+  }
+
+  #settle({ through, taken, failed, failure, ended }: InputAck): void {
+    this.#taken = taken;
+    if (failure) this.#take(failed)?.reject(decodeFailure(failure));
+    for (const number of this.#unsettled.keys()) {
+      if (number > through) break;
+      this.#take(number)?.resolve(taken);
+    }
+    if (ended) this.#markEnded();
+  }
+
+  #take(number: number): Unsettled | undefined {
+    const chunk = this.#unsettled.get(number);
+    if (!chunk) return undefined;
+    this.#unsettled.delete(number);
+    this.#unsettledBytes -= chunk.bytes;
+    return chunk;
+  }
+
+  #lose(failure: Error | undefined): void {
+    this.#lost = unavailable('the connection to the supervisor was lost', failure);
+    for (const chunk of this.#unsettled.values()) chunk.reject(this.#lost);
+    this.#unsettled.clear();
+    this.#unsettledBytes = 0;
+    this.#markEnded();
+  }
+}
+
+function full(): GranttyError {
+  return new GranttyError(
+    'INPUT_QUEUE_FULL',
+    'the program does not read its input, and as much as may wait does; send less or later',
+    { retryAfterMs: 1000 },
+  );
+}

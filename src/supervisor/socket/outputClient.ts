@@ -1,0 +1,60 @@
+/** The server's end of an output connection. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { AsyncQueue } from '../../core/asyncQueue.js';
+import { OutputFrameSchema } from '../../gen/internal/grantty/internal/v1/output_pb.js';
+import type { LiveItem, LiveOutput } from '../api.js';
+import { decodeItem } from './eventCodec.js';
+import { decodeFailure } from './failureCodec.js';
+import type { FrameSocket } from './frameSocket.js';
+import { unavailable } from './protocol.js';
+
+/**
+ * Bytes of messages that wait for the consumer here; above it the supervisor is held back by the
+ * kernel's buffers, and there its own bound counts.
+ */
+const MAX_AHEAD_BYTES = 1024 * 1024;
+
+/** Owns `frames`: they are closed when the items end, however they do. */
+export function receiveOutput(
+  frames: FrameSocket,
+  nextSeq: number,
+  signal: AbortSignal,
+): LiveOutput {
+  const queue = new AsyncQueue<{ readonly item: LiveItem; readonly bytes: number }>(Infinity);
+  let ahead = 0;
+  const end = () => {
+    queue.end();
+    frames.destroy();
+  };
+  frames.receive((body) => {
+    const frame = fromBinary(OutputFrameSchema, body);
+    const item = decodeItem(frame);
+    if (!item) {
+      if (frame.failure) queue.fail(decodeFailure(frame.failure));
+      else queue.end();
+      return;
+    }
+    queue.push({ item, bytes: body.length });
+    ahead += body.length;
+    if (ahead > MAX_AHEAD_BYTES) frames.pause();
+  });
+  void frames.closed.then((failure) => {
+    signal.removeEventListener('abort', end);
+    queue.fail(unavailable('the connection to the supervisor was lost', failure));
+  });
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+
+  async function* items(): AsyncGenerator<LiveItem, void, undefined> {
+    try {
+      for await (const { item, bytes } of queue) {
+        if (ahead > MAX_AHEAD_BYTES && ahead - bytes <= MAX_AHEAD_BYTES) frames.resume();
+        ahead -= bytes;
+        yield item;
+      }
+    } finally {
+      frames.destroy();
+    }
+  }
+  return { nextSeq, items: items() };
+}

@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { acquireLock } from '../../src/store/lock.js';
+import { openStateDir } from '../../src/store/stateDir.js';
+import { stopDetached, supervisorSocket } from '../../src/supervisor/detached.js';
+import { connectSupervisor } from '../../src/supervisor/socket/socketClient.js';
+import { createSpec, silentLog as log } from '../support/registry.js';
+
+const PROGRAM = fileURLToPath(new URL('./detachedSupervisor.mjs', import.meta.url));
+const BUILT = fileURLToPath(new URL('../../dist/supervisor/detached.js', import.meta.url));
+
+describe('a detached supervisor', () => {
+  let stateDir: string;
+  const children: ChildProcess[] = [];
+
+  beforeEach(async () => {
+    stateDir = await mkdtemp(join(tmpdir(), 'grantty-detached-'));
+  });
+
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+    }
+    await rm(stateDir, { recursive: true, force: true });
+  });
+
+  /** Starts one as its own session; answers its process and first line of output, if any. */
+  async function start() {
+    if (!existsSync(BUILT)) throw new Error('dist/ is not built: run `npm run build` first');
+    const child = spawn(process.execPath, [PROGRAM, stateDir], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    children.push(child);
+    let errors = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      errors += text;
+    });
+    const exit = once(child, 'close');
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const { value: first } = await lines.next();
+    return { child, first, exit, errors: () => errors };
+  }
+
+  async function connect() {
+    const { id } = await openStateDir(stateDir);
+    return connectSupervisor({ path: supervisorSocket(stateDir), stateDirId: id, log });
+  }
+
+  it('says where it is, keeps its terminals over the loss of a server, and ends when told', async () => {
+    const { child, first, exit } = await start();
+    expect(first).toBe(`ready ${supervisorSocket(stateDir)}`);
+    expect(await readFile(join(stateDir, 'supervisor.pid'), 'latin1')).toBe(`${child.pid}\n`);
+    expect((await stat(supervisorSocket(stateDir))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(stateDir, 'supervisor'))).mode & 0o777).toBe(0o700);
+
+    const spec = createSpec(['sleep', '1000']);
+    const server = await connect();
+    const { record } = await server.create(spec);
+    await server[Symbol.asyncDispose]();
+    process.kill(child.pid ?? 0, 'SIGHUP');
+    await using next = await connect();
+    expect((await next.info()).pid).toBe(child.pid);
+    expect((await next.get(spec.tuple))?.record).toEqual(record);
+
+    expect(await stopDetached(stateDir, 20_000)).toBe(true);
+    expect(await exit).toEqual([0, null]);
+    expect(existsSync(join(stateDir, 'supervisor.pid'))).toBe(false);
+    expect(existsSync(supervisorSocket(stateDir))).toBe(false);
+    expect(existsSync(`/proc/${record.pid}`)).toBe(false);
+    expect(await stopDetached(stateDir, 1_000)).toBe(false);
+  });
+
+  it('lets no second one in, and is followed by one after kill -9, whatever it left', async () => {
+    const first = await start();
+    const second = await start();
+    expect(second.first).toBeUndefined();
+    expect(await second.exit).toEqual([1, null]);
+    expect(second.errors()).toContain(`locked by process ${first.child.pid}`);
+
+    first.child.kill('SIGKILL');
+    await first.exit;
+    expect(existsSync(join(stateDir, 'supervisor.pid'))).toBe(true);
+    expect(existsSync(supervisorSocket(stateDir))).toBe(true);
+    const third = await start();
+    expect(third.first).toMatch(/^ready /);
+    await using server = await connect();
+    expect((await server.info()).pid).toBe(third.child.pid);
+  });
+
+  it('is not taken for a process that has its old pid, or for a server that supervises', async () => {
+    const pidFile = join(stateDir, 'supervisor.pid');
+    await openStateDir(stateDir);
+    await writeFile(pidFile, `${process.pid}\n`);
+    expect(await stopDetached(stateDir, 1_000)).toBe(false);
+    expect(existsSync(pidFile)).toBe(false);
+    await using _lock = await acquireLock(join(stateDir, 'supervisor.lock'));
+    await expect(stopDetached(stateDir, 1_000)).rejects.toThrow(
+      `locked by process ${process.pid}, which is no detached supervisor`,
+    );
+    await writeFile(pidFile, '999999999\n');
+    await expect(stopDetached(stateDir, 1_000)).rejects.toThrow('no detached supervisor');
+  });
+});

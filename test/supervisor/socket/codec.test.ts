@@ -1,0 +1,226 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { errorReasons, GranttyError } from '../../../src/core/errors.js';
+import type { TerminalEvent } from '../../../src/core/event.js';
+import type { Name } from '../../../src/core/names.js';
+import { type TerminalRecord, terminalStates } from '../../../src/core/terminal.js';
+import { CreateSchema } from '../../../src/gen/internal/grantty/internal/v1/control_pb.js';
+import { OutputFrameSchema } from '../../../src/gen/internal/grantty/internal/v1/output_pb.js';
+import {
+  FailureSchema,
+  SnapshotSchema,
+} from '../../../src/gen/internal/grantty/internal/v1/records_pb.js';
+import type { CreateSpec, TerminalSnapshot } from '../../../src/supervisor/api.js';
+import { decodeItem, encodeItem } from '../../../src/supervisor/socket/eventCodec.js';
+import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
+import { MAX_MESSAGE_BYTES } from '../../../src/supervisor/socket/protocol.js';
+import { decodeSnapshot, encodeSnapshot } from '../../../src/supervisor/socket/recordCodec.js';
+import { decodeCreate, encodeCreate } from '../../../src/supervisor/socket/specCodec.js';
+import { recordingLog } from './fakeSupervisor.js';
+
+const anyName = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_+-]{0,20}$/).map((text) => text as Name);
+const text = fc.string({ unit: 'binary' });
+const count = fc.nat(Number.MAX_SAFE_INTEGER);
+/** A plain object, as the code under test makes them. */
+const whole = <T>(model: { [Key in keyof T]: fc.Arbitrary<T[Key]> }) =>
+  fc.record(model, { noNullPrototype: true });
+const size = whole({ cols: fc.integer({ min: 1, max: 1000 }), rows: fc.nat(1000) });
+// A map loses a key of this name, as any plain object does.
+const map = fc.dictionary(
+  text.filter((key) => key !== '__proto__'),
+  text,
+  { noNullPrototype: true },
+);
+const request = whole({ key: text, bodyHash: text });
+const createdBy = whole({ issuer: text, subject: text, grants: fc.array(text) });
+const exit = fc.record(
+  { exitCode: fc.nat(255), signal: text, reason: text, survivors: fc.nat(100) },
+  { requiredKeys: [], noNullPrototype: true },
+);
+const onExit = fc.constantFrom('leave' as const, 'sweep' as const);
+
+const record: fc.Arbitrary<TerminalRecord> = fc.record(
+  {
+    owner: anyName,
+    agent: anyName,
+    session: anyName,
+    id: anyName,
+    cwd: text,
+    command: fc.array(text),
+    state: fc.constantFrom(...terminalStates),
+    socket: text,
+    createdAt: count,
+    uid: text,
+    instance: fc.nat(1000),
+    pid: fc.nat(4_194_304),
+    marks: whole({ nonce: text, startTime: count, bootId: text }),
+    size,
+    title: text,
+    labels: map,
+    backend: text,
+    name: text,
+    onExit,
+    createdBy,
+    exit,
+    exitedAt: count,
+    updatedAt: count,
+    logEpoch: fc.nat(1000),
+    request,
+  },
+  {
+    requiredKeys: [
+      ...(['owner', 'agent', 'session', 'id', 'cwd', 'command', 'state', 'createdAt'] as const),
+      ...(['uid', 'instance', 'size', 'title', 'labels', 'backend', 'name', 'onExit'] as const),
+      ...(['updatedAt', 'logEpoch'] as const),
+    ],
+    noNullPrototype: true,
+  },
+);
+
+const snapshot: fc.Arbitrary<TerminalSnapshot> = fc.record(
+  {
+    record,
+    firstSeq: count,
+    nextSeq: count,
+    attachments: fc.array(
+      fc.record(
+        {
+          attachmentId: text,
+          kind: fc.constantFrom('agent' as const, 'human' as const, 'service' as const),
+          subject: text,
+          actor: text,
+          since: count,
+          mode: fc.constantFrom('read' as const, 'read-write' as const),
+        },
+        {
+          requiredKeys: ['attachmentId', 'kind', 'subject', 'since', 'mode'],
+          noNullPrototype: true,
+        },
+      ),
+    ),
+    paused: fc.constantFrom('log-unwritable' as const, 'log-quota' as const),
+  },
+  { requiredKeys: ['record', 'firstSeq', 'nextSeq', 'attachments'], noNullPrototype: true },
+);
+
+const createSpec: fc.Arbitrary<CreateSpec> = fc.record(
+  {
+    tuple: whole({ owner: anyName, agent: anyName, session: anyName, id: anyName }),
+    command: fc.array(text),
+    cwd: text,
+    cwdUnder: fc.array(text),
+    env: map,
+    size,
+    title: text,
+    labels: map,
+    name: text,
+    backend: text,
+    onExit,
+    createdBy,
+    request,
+  },
+  {
+    requiredKeys: [
+      ...(['tuple', 'command', 'cwd', 'env', 'size', 'title', 'labels'] as const),
+      ...(['name', 'backend', 'onExit'] as const),
+    ],
+    noNullPrototype: true,
+  },
+);
+
+const event: fc.Arbitrary<TerminalEvent> = fc.oneof(
+  fc.record(
+    {
+      type: fc.constant('pty.output' as const),
+      seq: count,
+      timeMicros: count,
+      data: fc.uint8Array({ minLength: 1, maxLength: 200 }),
+      size,
+      instance: fc.nat(9),
+    },
+    { requiredKeys: ['type', 'seq', 'timeMicros', 'data'], noNullPrototype: true },
+  ),
+  fc
+    .tuple(whole({ seq: count, timeMicros: count }), exit)
+    .map(([at, status]) => ({ type: 'process.exit' as const, ...at, ...status })),
+);
+
+describe('what crosses the supervisor’s socket', () => {
+  it('brings records over whole, absent properties absent', () => {
+    fc.assert(
+      fc.property(snapshot, (before) => {
+        const bytes = toBinary(SnapshotSchema, create(SnapshotSchema, encodeSnapshot(before)));
+        expect(decodeSnapshot(fromBinary(SnapshotSchema, bytes))).toStrictEqual(before);
+      }),
+    );
+  });
+
+  it('brings what is to be created over whole, an empty list not the same as none', () => {
+    fc.assert(
+      fc.property(createSpec, (before) => {
+        const bytes = toBinary(CreateSchema, create(CreateSchema, encodeCreate(before)));
+        expect(decodeCreate(fromBinary(CreateSchema, bytes))).toStrictEqual(before);
+      }),
+    );
+  });
+
+  it('brings events over whole and in order, in messages that fit', () => {
+    fc.assert(
+      fc.property(fc.array(event, { minLength: 1 }), (events) => {
+        const after = [...encodeItem({ kind: 'events', events })].flatMap((frame) => {
+          const item = decodeItem(
+            fromBinary(OutputFrameSchema, toBinary(OutputFrameSchema, frame)),
+          );
+          return item?.kind === 'events' ? item.events : [];
+        });
+        expect(after.map(plain)).toStrictEqual(events.map(plain));
+      }),
+    );
+    const data = Buffer.alloc(65_536, 1);
+    const flood = Array.from({ length: 70 }, (_, index) => ({
+      type: 'pty.output' as const,
+      seq: index + 1,
+      timeMicros: 0,
+      data,
+    }));
+    const frames = [...encodeItem({ kind: 'events', events: flood })];
+    expect(frames.flatMap(({ events }) => events).length).toBe(70);
+    for (const frame of frames) {
+      expect(toBinary(OutputFrameSchema, frame).length).toBeLessThan(MAX_MESSAGE_BYTES);
+    }
+  });
+
+  it('brings errors over whole, but for their cause', () => {
+    const violation = whole({ field: text, description: text });
+    const details = fc.record(
+      { metadata: map, violations: fc.array(violation), retryAfterMs: count },
+      { requiredKeys: [], noNullPrototype: true },
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...errorReasons), text, details, (reason, message, rest) => {
+        const before = new GranttyError(reason, message, { ...rest, cause: new Error('inside') });
+        const bytes = toBinary(FailureSchema, encodeFailure(before, recordingLog()));
+        const after = decodeFailure(fromBinary(FailureSchema, bytes));
+        expect({ ...after }).toStrictEqual({ ...before });
+        expect(after.message).toBe(before.message);
+        expect(after.cause).toBeUndefined();
+      }),
+    );
+  });
+
+  it('tells nothing of what is no error of ours but that there was one, and logs it', () => {
+    const log = recordingLog();
+    const secret = new TypeError('token abc');
+    const after = decodeFailure(encodeFailure(secret, log));
+    expect(after.reason).toBe('SUPERVISOR_UNAVAILABLE');
+    expect(after.message).not.toContain('abc');
+    expect(log.lines).toEqual([
+      { level: 'error', fields: { err: secret }, message: 'the supervisor failed' },
+    ]);
+  });
+});
+
+/** Bytes as an array, whatever the class of the view. */
+function plain(event: TerminalEvent): object {
+  return event.type === 'pty.output' ? { ...event, data: [...event.data] } : event;
+}
