@@ -1,0 +1,41 @@
+/** How bash is started so that it marks its prompts. */
+import { promptMark } from './promptMarks.js';
+
+export interface ShellLaunch {
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Carries the set-up to the first bash, which takes it out of the environment. */
+const SETUP_VARIABLE = 'GRANTTY_SHELL_SETUP';
+
+/**
+ * The first bash hands the set-up to the second over descriptor 3 and becomes it: the secret stands
+ * in no file, no argument, and in the environment of no later process, /proc/PID/environ included.
+ */
+const BOOTSTRAP = `s=$${SETUP_VARIABLE}; unset ${SETUP_VARIABLE}; exec bash --rcfile /dev/fd/3 -i 3<<<"$s"`;
+
+/** bash reads the person's own start-up file first; the marks are renewed at each prompt. */
+export function bashLaunch(secret: string): ShellLaunch {
+  const begins = quoted(promptMark('C', secret));
+  const ready = `\\[${quoted(promptMark('B', secret))}\\]`;
+  const setup = [
+    'exec 3<&-',
+    'if [ -f ~/.bashrc ]; then . ~/.bashrc; fi',
+    // The last command to run before a prompt: others may have set PS1 anew.
+    `__grantty_prompt() { local s=$?; case $PS1 in *'${ready}') ;; *) PS1=$PS1'${ready}' ;; esac; return $s; }`,
+    `PS0='${begins}'$PS0`,
+    // Up to bash 5.0 it is one string.
+    'if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then',
+    '  PROMPT_COMMAND+=(__grantty_prompt)',
+    'else',
+    `  PROMPT_COMMAND+=$'\\n'__grantty_prompt`,
+    'fi',
+  ].join('\n');
+  return { command: ['bash', '-c', BOOTSTRAP], env: { [SETUP_VARIABLE]: `${setup}\n` } };
+}
+
+/** As prompt strings write control characters. */
+function quoted(mark: string): string {
+  return mark.replaceAll('\x1b', '\\e').replaceAll('\x07', '\\a');
+}

@@ -1,0 +1,329 @@
+/** The in-process registry of PTY backends and of the sessions that exact owners have. */
+import { randomBytes } from 'node:crypto';
+import type { Agent } from './agent.js';
+import { OwnedSessions, type PendingSpawn, PublishedSession } from './ownedSessions.js';
+import { TerminalBackendCleanupError, TerminalSessionError } from './sessionError.js';
+import type {
+  TerminalBackend,
+  TerminalBackendSession,
+  TerminalReadRequest,
+  TerminalReadResult,
+  TerminalSendOperation,
+  TerminalSendRequest,
+  TerminalSessionId,
+  TerminalSessionSnapshot,
+  TerminalSignal,
+  TerminalSignalResult,
+  TerminalSpawnRequest,
+  TerminalSpawnResult,
+} from './sessionTypes.js';
+
+export interface TerminalSessionServiceOptions {
+  /**
+   * Gives the id of a new session, a `Name` that is never used twice. For hosts that decide about
+   * the id before they spawn; absent, it is random.
+   */
+  readonly issueId?: (owner: Agent, request: TerminalSpawnRequest) => string;
+}
+
+/**
+ * Replaceable backends, and sessions that outlive the registration of theirs. Nothing here is
+ * persistent; the terminals behind a backend may be.
+ */
+export class TerminalSessionService implements AsyncDisposable {
+  readonly #issueId: (owner: Agent, request: TerminalSpawnRequest) => string;
+  readonly #backends = new Map<string, TerminalBackend>();
+  /** In publication order. */
+  readonly #sessions = new Map<TerminalSessionId, PublishedSession>();
+  readonly #owners = new Map<Agent, { readonly sessions: OwnedSessions; detach: () => void }>();
+  #disposal: Promise<void> | undefined;
+
+  constructor(options: TerminalSessionServiceOptions = {}) {
+    this.#issueId = options.issueId ?? (() => `session-${randomBytes(8).toString('hex')}`);
+  }
+
+  /**
+   * Register one backend type for this effect scope.
+   * @param backend - provider with a non-empty unique type.
+   * @returns disposer that removes exactly this contribution.
+   */
+  registerBackend(backend: TerminalBackend): () => void {
+    this.#checkOpen();
+    if (backend.type === '') throw new TypeError('a backend needs a type that is not empty');
+    if (this.#backends.has(backend.type)) {
+      throw new TerminalSessionError(
+        'DUPLICATE_BACKEND',
+        `a backend of type ${backend.type} is registered already`,
+      );
+    }
+    this.#backends.set(backend.type, backend);
+    return () => {
+      if (this.#backends.get(backend.type) === backend) this.#backends.delete(backend.type);
+    };
+  }
+
+  /**
+   * List registered backend types in registration order.
+   * @returns fresh backend type names.
+   */
+  listBackends(): string[] {
+    return [...this.#backends.keys()];
+  }
+
+  /**
+   * Create and publish one owner-scoped session after backend setup succeeds.
+   * @param owner - exact registered Agent that owns access and cleanup.
+   * @param request - backend type plus optional owner-local name and cwd.
+   * @param signal - cancellation of unpublished setup.
+   * @returns published identity, metadata, status, and MOTD.
+   */
+  async spawn(
+    owner: Agent,
+    request: TerminalSpawnRequest,
+    signal?: AbortSignal,
+  ): Promise<TerminalSpawnResult> {
+    this.#checkOpen();
+    checkLive(owner);
+    signal?.throwIfAborted();
+    const backend = this.#backends.get(request.type);
+    if (!backend) {
+      throw new TerminalSessionError('NO_BACKEND', `no backend of type ${request.type}`);
+    }
+    const { name } = request;
+    if (name !== undefined && this.#owners.get(owner)?.sessions.hasName(name)) {
+      throw new TerminalSessionError('DUPLICATE_NAME', `the owner has a session named ${name}`);
+    }
+
+    const owned = this.#owned(owner);
+    const abort = new AbortController();
+    let settle = () => {};
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const pending: PendingSpawn = { name, abort, settled };
+    owned.pending.add(pending);
+    const forward = () => abort.abort(signal?.reason);
+    signal?.addEventListener('abort', forward, { once: true });
+    try {
+      const id = this.#issueId(owner, request) as TerminalSessionId;
+      const session = await this.#setUp(owned, backend, owner, id, request, abort.signal);
+      const published = new PublishedSession(id, owner, request.type, name, session);
+      this.#sessions.set(id, published);
+      owned.published.add(published);
+      return { ...published.snapshot(), motd: session.motd };
+    } finally {
+      signal?.removeEventListener('abort', forward);
+      owned.pending.delete(pending);
+      settle();
+      this.#forgetIfEmpty(owner);
+    }
+  }
+
+  /**
+   * Test whether an exact owner has a published session or unpublished spawn.
+   * @param owner - exact live owner to inspect.
+   * @returns true across the entire spawn-to-close interval, with no publication gap.
+   */
+  hasOwnerActivity(owner: Agent): boolean {
+    return this.#owners.get(owner)?.sessions.active ?? false;
+  }
+
+  /**
+   * Start one exclusive interactive send.
+   * @param owner - exact session owner.
+   * @param id - target PTY identity.
+   * @param request - explicit text, submit behavior, and cancellation.
+   * @returns live operation handle for foreground await or task registration.
+   */
+  startSend(
+    owner: Agent,
+    id: TerminalSessionId,
+    request: TerminalSendRequest,
+  ): TerminalSendOperation {
+    this.#checkOpen();
+    const published = this.#find(owner, id);
+    checkLive(owner);
+    if (published.closing) throw noSession(id);
+    if (published.send) {
+      throw new TerminalSessionError('SEND_ACTIVE', `session ${id} has a send under way`);
+    }
+    const operation = published.session.startSend(request);
+    published.send = operation;
+    const release = () => {
+      if (published.send === operation) published.send = undefined;
+    };
+    operation.done.then(release, release);
+    return operation;
+  }
+
+  /**
+   * Read one bounded scrollback page from an owned session.
+   * @param owner - exact session owner.
+   * @param id - target PTY identity.
+   * @param request - optional newest-relative offset and line count.
+   * @returns bounded retained text and pagination metadata.
+   */
+  read(owner: Agent, id: TerminalSessionId, request: TerminalReadRequest = {}): TerminalReadResult {
+    return this.#find(owner, id).session.read(request);
+  }
+
+  /**
+   * Deliver an allowed signal through an owned backend session.
+   * @param owner - exact session owner.
+   * @param id - target PTY identity.
+   * @param signal - allowed POSIX signal name.
+   * @returns delivered foreground process-group identity.
+   */
+  signal(
+    owner: Agent,
+    id: TerminalSessionId,
+    signal: TerminalSignal,
+  ): Promise<TerminalSignalResult> {
+    return this.#find(owner, id).session.signal(signal);
+  }
+
+  /**
+   * Close one owned session and remove it only after quiescent backend cleanup.
+   * @param owner - exact session owner.
+   * @param id - target PTY identity.
+   * @param reason - diagnostic cleanup reason.
+   * @returns true for a newly closed session, false when the same close is already in flight.
+   */
+  async kill(owner: Agent, id: TerminalSessionId, reason = 'model request'): Promise<boolean> {
+    const published = this.#find(owner, id);
+    const joined = published.closing;
+    await published.close(reason);
+    this.#sessions.delete(id);
+    this.#owners.get(owner)?.sessions.published.delete(published);
+    this.#forgetIfEmpty(owner);
+    return !joined;
+  }
+
+  /**
+   * List fresh snapshots for exactly one owner.
+   * @param owner - exact owner whose sessions are visible.
+   * @returns owner-visible snapshots in publication order.
+   */
+  list(owner: Agent): TerminalSessionSnapshot[] {
+    const published = this.#owners.get(owner)?.sessions.published ?? [];
+    return [...published].map((each) => each.snapshot());
+  }
+
+  /**
+   * Refuses what is new, aborts unpublished set-ups and attempts every close. Idempotent.
+   * @throws AggregateError with every close and clean-up that failed
+   */
+  dispose(): Promise<void> {
+    this.#disposal ??= this.#end();
+    return this.#disposal;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  async #end(): Promise<void> {
+    // `#disposal` must be set before anything else can be called.
+    await Promise.resolve();
+    const reason = disposing();
+    const failures = await Promise.all(
+      [...this.#owners.keys()].map((owner) => this.#endOwner(owner, reason, 'service disposal')),
+    );
+    this.#backends.clear();
+    report(failures.flat(), 'disposing the session service: clean-up failed');
+  }
+
+  /** A session that was not aborted, whatever its backend made of the abort. */
+  async #setUp(
+    owned: OwnedSessions,
+    backend: TerminalBackend,
+    owner: Agent,
+    sessionId: TerminalSessionId,
+    { name, cwd, resource = {} }: TerminalSpawnRequest,
+    signal: AbortSignal,
+  ): Promise<TerminalBackendSession> {
+    let session: TerminalBackendSession;
+    try {
+      session = await backend.spawn({
+        sessionId,
+        owner,
+        ...(name !== undefined && { name }),
+        ...(cwd !== undefined && { cwd }),
+        resource,
+        signal,
+      });
+    } catch (error) {
+      if (error instanceof TerminalBackendCleanupError) owned.keepFailure(error);
+      throw signal.aborted ? signal.reason : error;
+    }
+    if (!signal.aborted) return session;
+    await session.close('spawn was cancelled').catch((error: unknown) => owned.keepFailure(error));
+    throw signal.reason;
+  }
+
+  /** The owner's sessions, with the one clean-up attached to its scope. */
+  #owned(owner: Agent): OwnedSessions {
+    const known = this.#owners.get(owner);
+    if (known) return known.sessions;
+    const sessions = new OwnedSessions();
+    const detach = owner.onDispose(async () => {
+      const reason = ownerNotLive(owner);
+      report(
+        await this.#endOwner(owner, reason, 'owner disposal'),
+        `closing the sessions of agent ${owner.agent} failed`,
+      );
+    });
+    this.#owners.set(owner, { sessions, detach });
+    return sessions;
+  }
+
+  async #endOwner(owner: Agent, abort: unknown, closeReason: string) {
+    const owned = this.#owners.get(owner);
+    if (!owned) return [];
+    const { closed, failures } = await owned.sessions.end(abort, closeReason);
+    for (const { id } of closed) this.#sessions.delete(id);
+    this.#forgetIfEmpty(owner);
+    return failures;
+  }
+
+  #forgetIfEmpty(owner: Agent): void {
+    const owned = this.#owners.get(owner);
+    if (!owned?.sessions.empty) return;
+    owned.detach();
+    this.#owners.delete(owner);
+  }
+
+  /** @throws NO_SESSION, FOREIGN_SESSION */
+  #find(owner: Agent, id: TerminalSessionId): PublishedSession {
+    const published = this.#sessions.get(id);
+    if (!published) throw noSession(id);
+    if (published.owner !== owner) {
+      throw new TerminalSessionError('FOREIGN_SESSION', `session ${id} belongs to another owner`);
+    }
+    return published;
+  }
+
+  #checkOpen(): void {
+    if (this.#disposal) throw disposing();
+  }
+}
+
+function checkLive(owner: Agent): void {
+  if (!owner.live) throw ownerNotLive(owner);
+}
+
+function noSession(id: TerminalSessionId): TerminalSessionError {
+  return new TerminalSessionError('NO_SESSION', `there is no session ${id}`);
+}
+
+function ownerNotLive(owner: Agent): TerminalSessionError {
+  return new TerminalSessionError('OWNER_NOT_LIVE', `agent ${owner.agent} is being disposed`);
+}
+
+function disposing(): TerminalSessionError {
+  return new TerminalSessionError('SERVICE_DISPOSING', 'the session service is being disposed');
+}
+
+function report(failures: readonly unknown[], message: string): void {
+  if (failures.length > 0) throw new AggregateError(failures, message);
+}
