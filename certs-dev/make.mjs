@@ -1,5 +1,5 @@
 // Makes a development authority, a server and a client certificate: node certs-dev/make.mjs [HOST...]
-// Needs the build (dist) and openssl 3. Writes to certs-dev/out, which is not committed.
+// Needs the build (dist). Writes to certs-dev/out, which is not committed.
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDevelopmentCertificates } from '../dist/app/certificates.js';

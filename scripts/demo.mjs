@@ -111,7 +111,10 @@ class Agent {
 
 /** Starts the server and resolves with its process and the settings it wrote for clients. */
 async function serve(stateDir) {
-  const args = ['serve', '--dev', '--state-dir', stateDir, '--listen', '127.0.0.1:0'];
+  const args = [
+    ...['serve', '--dev', '--state-dir', stateDir],
+    ...['--listen', '127.0.0.1:0', '--supervisor', 'in-process'],
+  ];
   show(styleText('cyan', `$ ctx ${args.join(' ')} &`));
   const server = spawn(process.execPath, [ctxMain, ...args], {
     stdio: ['ignore', 'inherit', 'pipe'],

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { acquireLock } from '../store/lock.js';
 import { openStateDir, type StateDir } from '../store/stateDir.js';
 
-/** One server and one supervisor for each directory: with the in-process supervisor, both are here. */
-const LOCK_FILES = ['server.lock', 'supervisor.lock'];
+/** One server for each directory. Whoever supervises it holds a lock of its own. */
+const LOCK_FILE = 'server.lock';
 
 export type HeldStateDir = StateDir & AsyncDisposable;
 
@@ -14,15 +14,6 @@ export type HeldStateDir = StateDir & AsyncDisposable;
  */
 export async function holdStateDir(path: string): Promise<HeldStateDir> {
   const stateDir = await openStateDir(path);
-  const locks: AsyncDisposable[] = [];
-  const release = async () => {
-    for (const lock of locks.splice(0).reverse()) await lock[Symbol.asyncDispose]();
-  };
-  try {
-    for (const file of LOCK_FILES) locks.push(await acquireLock(join(stateDir.path, file)));
-  } catch (error) {
-    await release();
-    throw error;
-  }
-  return { ...stateDir, [Symbol.asyncDispose]: release };
+  const lock = await acquireLock(join(stateDir.path, LOCK_FILE));
+  return { ...stateDir, [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() };
 }

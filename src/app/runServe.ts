@@ -1,13 +1,16 @@
 /** `ctx serve`: from flags to a server, and from signals to its end. */
 import { resolve } from 'node:path';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { type Configuration, ConfigurationError, readConfiguration } from './config.js';
 import { defaultStateDir } from './defaultStateDir.js';
 import { announceDev, devConfiguration, keepToken, prepareDev, retractDev } from './dev.js';
 import { holdStateDir } from './heldStateDir.js';
 import { ownerOf } from './isolationChoice.js';
-import { DEFAULT_LISTEN, type ListenAddress, parseListen } from './listen.js';
+import { DEFAULT_LISTEN } from './listen.js';
+import { listenFlag } from './listenFlag.js';
+import { loggerOf } from './logger.js';
 import { type RunningServer, type ServeOptions, serve } from './serve.js';
+import type { SupervisorKind } from './supervisorChoice.js';
 
 export interface ServeFlags {
   readonly config?: string;
@@ -15,6 +18,8 @@ export interface ServeFlags {
   readonly listen?: string;
   readonly dev?: boolean;
   readonly allowSharedUid?: boolean;
+  /** Default: detached. */
+  readonly supervisor?: SupervisorKind;
   readonly version: string;
   /** Where people are told that the server is ready. */
   readonly tell: (line: string) => void;
@@ -61,6 +66,7 @@ async function serveConfigured(
   await serve({
     ...commonOptions(flags, config, logger, signal),
     stateDir: held,
+    superviseArguments: superviseArguments(flags, held.path, ['--config', resolve(file)]),
     onReady: (server) => {
       reloadOnHangUp(server, logger, signal);
       flags.tell(`serving on ${server.address}`);
@@ -71,7 +77,7 @@ async function serveConfigured(
 async function serveDev(flags: ServeFlags, signal: AbortSignal): Promise<void> {
   // Held before anything is made in it: another server's files stay as they are.
   await using stateDir = await holdStateDir(resolve(flags.stateDir ?? defaultStateDir()));
-  const listen = listenOf(flags) ?? DEFAULT_LISTEN;
+  const listen = listenFlag(flags.listen) ?? DEFAULT_LISTEN;
   const files = await prepareDev(stateDir.path, listen);
   const config = devConfiguration(files);
   const logger = loggerOf(config);
@@ -83,6 +89,7 @@ async function serveDev(flags: ServeFlags, signal: AbortSignal): Promise<void> {
     await serve({
       ...commonOptions(flags, config, logger, signal),
       stateDir,
+      superviseArguments: superviseArguments(flags, stateDir.path, ['--dev']),
       onReady: async (server) => {
         await announceDev(files, server.address, owner);
         flags.tell(`serving on ${server.address}; in another shell: . ${files.env}`);
@@ -98,10 +105,11 @@ function commonOptions(
   config: Configuration,
   logger: Logger,
   signal: AbortSignal,
-): Omit<ServeOptions, 'stateDir' | 'onReady'> {
+): Omit<ServeOptions, 'stateDir' | 'onReady' | 'superviseArguments'> {
   return {
     config,
-    listen: listenOf(flags) ?? config.listen ?? DEFAULT_LISTEN,
+    listen: listenFlag(flags.listen) ?? config.listen ?? DEFAULT_LISTEN,
+    supervisor: flags.supervisor ?? 'detached',
     allowSharedUid: flags.allowSharedUid ?? false,
     version: flags.version,
     logger,
@@ -109,18 +117,17 @@ function commonOptions(
   };
 }
 
-function listenOf(flags: ServeFlags): ListenAddress | undefined {
-  if (flags.listen === undefined) return undefined;
-  const address = parseListen(flags.listen);
-  if (address) return address;
-  throw new ConfigurationError(
-    `--listen "${flags.listen}": write HOST:PORT or [IPV6]:PORT, like 127.0.0.1:7443`,
-  );
-}
-
-/** To standard error, without buffering: the last lines of a crash are the ones that matter. */
-function loggerOf({ log }: Configuration): Logger {
-  return pino({ level: log.level }, pino.destination({ dest: 2, sync: true }));
+/** Of the `ctx supervise` that this server starts where none runs: what decides on isolation. */
+function superviseArguments(
+  { listen, allowSharedUid }: ServeFlags,
+  stateDir: string,
+  settings: readonly string[],
+): readonly string[] {
+  return [
+    ...['supervise', '--state-dir', stateDir, ...settings],
+    ...(listen === undefined ? [] : ['--listen', listen]),
+    ...(allowSharedUid ? ['--allow-shared-uid'] : []),
+  ];
 }
 
 function reloadOnHangUp(server: RunningServer, logger: Logger, signal: AbortSignal): void {

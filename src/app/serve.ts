@@ -8,18 +8,21 @@ import { TokenVerifier } from '../auth/token.js';
 import type { TlsMaterial } from '../server/credentials.js';
 import { createServer } from '../server/server.js';
 import type { StateDir } from '../store/stateDir.js';
-import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import type { Configuration } from './config.js';
 import { holdTrail } from './heldTrail.js';
 import { chooseIsolation } from './isolationChoice.js';
 import { formatAddress, isLoopback, type ListenAddress } from './listen.js';
 import { PolicySource } from './policySource.js';
+import { openSupervisor, type SupervisorKind } from './supervisorChoice.js';
 
 export interface ServeOptions {
   /** Held by the caller, see `holdStateDir`. */
   readonly stateDir: StateDir;
   readonly listen: ListenAddress;
   readonly config: Configuration;
+  readonly supervisor: SupervisorKind;
+  /** See `SupervisorOptions`. */
+  readonly superviseArguments: readonly string[];
   /** Terminals may run as the server's own user although others than this host connect. */
   readonly allowSharedUid: boolean;
   readonly version: string;
@@ -41,8 +44,8 @@ export interface RunningServer {
 const DRAIN_GRACE_MS = 5_000;
 
 /**
- * Serves until the signal aborts. The supervisor lives in this process: with it, its terminals end;
- * their records and histories stay.
+ * Serves until the signal aborts. Terminals outlive it with a detached supervisor; with one in this
+ * process they end, and their records and histories stay.
  * @throws Error that says what to do, for what prevents the start
  */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -68,14 +71,15 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
 
   let address = formatAddress(listen);
-  await using supervisor = await createInProcessSupervisor({
-    stateDir: stateDir.path,
-    stateDirId: stateDir.id,
+  await using supervisor = await openSupervisor({
+    kind: options.supervisor,
+    stateDir,
     isolation,
+    config,
     version,
-    log: logger,
-    logSync: config.log.sync,
+    logger,
     locator: () => `grpc://${address}`,
+    superviseArguments: options.superviseArguments,
   });
   await using server = await createServer({
     supervisor,

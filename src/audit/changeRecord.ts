@@ -1,4 +1,5 @@
 /** What changes authority itself: policies, keys, delegated and revoked tokens. */
+import type { Revoked } from '../core/revoked.js';
 import {
   type AuditPrincipal,
   type AuditToken,
@@ -37,18 +38,6 @@ export interface PolicyChange {
   /** All that its answers depend on, to the letter. */
   readonly text: string;
 }
-
-/** A token with all that descend from it, tokens of a subject issued before a time, or a key. */
-export type Revoked =
-  | { readonly kind: 'token'; readonly issuer: string; readonly jti: string }
-  | {
-      readonly kind: 'subject';
-      readonly issuer: string;
-      readonly subject: string;
-      /** Seconds since the Unix epoch. */
-      readonly issuedBefore: number;
-    }
-  | { readonly kind: 'key'; readonly issuer: string; readonly keyId: string };
 
 /** A change as it is written, member by member. */
 export function writeChange(record: ChangeRecord): Written {

@@ -28,10 +28,7 @@ export interface CheckpointKey {
 export async function openCheckpointKey(dir: string): Promise<CheckpointKey> {
   const key = await readOrMake(join(dir, KEY_FILE));
   const publicKey = createPublicKey(key);
-  await writeFileAtomic(
-    join(dir, PUBLIC_KEY_FILE),
-    publicKey.export({ type: 'spki', format: 'pem' }),
-  );
+  await publish(join(dir, PUBLIC_KEY_FILE), publicKey.export({ type: 'spki', format: 'pem' }));
   return {
     id: keyId(publicKey),
     sign: (text) => sign(null, Buffer.from(text), key).toString('base64url'),
@@ -47,6 +44,16 @@ async function readOrMake(path: string): Promise<KeyObject> {
   const { privateKey } = generateKeyPairSync('ed25519');
   await writeFileAtomic(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
   return privateKey;
+}
+
+/** Written only where it is missing or another: there may be no room. */
+async function publish(path: string, pem: string | Buffer): Promise<void> {
+  try {
+    if ((await readRegular(path, MAX_KEY_BYTES)).equals(Buffer.from(pem))) return;
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+  }
+  await writeFileAtomic(path, pem);
 }
 
 export async function readPublicKey(path: string): Promise<KeyObject> {

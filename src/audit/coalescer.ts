@@ -1,6 +1,12 @@
 /** Many records alike in a short time: the first is written, the rest are counted. */
 import type { AuditClock } from './auditClock.js';
-import type { IntentRecord } from './record.js';
+import {
+  type IntentRecord,
+  type Written,
+  writePeer,
+  writePrincipal,
+  writeTarget,
+} from './record.js';
 
 /**
  * Keys counted at one time. Above it all further ones share one count for each reason, so that a
@@ -71,4 +77,29 @@ export class Coalescer {
     this.#cancel ??= this.clock.after(this.windowMs, () => this.flush());
     return window;
   }
+}
+
+/** What was counted, as it is written. */
+export function writeCounted(
+  kind: 'input' | 'stranger',
+  { like, reason, count, inputBytes, firstMs, lastMs }: Counted,
+  timeMs: number,
+): Written {
+  return {
+    record: 'counted',
+    time_ms: timeMs,
+    of: kind,
+    like: like?.decisionId,
+    principal: like?.principal && writePrincipal(like.principal),
+    peer: like && writePeer(like.peer),
+    rpc: like?.rpc,
+    action: like?.action,
+    target: like?.target && writeTarget(like.target),
+    decision: 'deny',
+    reason,
+    count,
+    input_bytes: inputBytes,
+    first_ms: firstMs,
+    last_ms: lastMs,
+  };
 }

@@ -1,14 +1,14 @@
 /** The trail on disk: what each record needs, who is introduced before it, and when it is vouched for. */
-import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { ensurePrivateDir, writeFileAtomic } from '../store/files.js';
+import { ensurePrivateDir } from '../store/files.js';
 import type { AuditClock } from './auditClock.js';
 import { type OpenAuditFile, openAuditFile } from './auditFile.js';
 import { AuthorityArchive } from './authorityArchive.js';
 import { type Draft, MAX_LINE_BYTES } from './chain.js';
 import { type ChangeRecord, type PolicyChange, writeChange, writePolicy } from './changeRecord.js';
-import { type CheckpointKey, draftCheckpoint, openCheckpointKey } from './checkpoint.js';
-import { Coalescer, type Counted } from './coalescer.js';
+import { type CheckpointKey, openCheckpointKey } from './checkpoint.js';
+import { Checkpoints } from './checkpoints.js';
+import { Coalescer, writeCounted } from './coalescer.js';
 import { CommitQueue } from './commitQueue.js';
 import { fieldFilter, type OmittableField } from './fieldFilter.js';
 import { durabilityOf, floodOf, mayUseReserve } from './handling.js';
@@ -20,17 +20,9 @@ import {
   type Written,
   writeIntent,
   writeOutcome,
-  writePeer,
-  writePrincipal,
-  writeTarget,
 } from './record.js';
 import { RESERVE_BYTES } from './reserve.js';
 import type { AuditTrail } from './trail.js';
-import { HEAD_FILE } from './trailFiles.js';
-
-/** Records, and milliseconds, after which all so far is vouched for. */
-const CHECKPOINT_RECORDS = 1_000;
-const CHECKPOINT_MS = 60_000;
 
 /** Milliseconds for which denials alike are counted: input of one stream, strangers of one address. */
 const INPUT_WINDOW_MS = 1_000;
@@ -89,12 +81,9 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   #owed = false;
   /** Outcomes and counts that could not be written and have not been told yet. */
   #lost = 0;
+  readonly #checkpoints: Checkpoints;
   #begun = false;
-  #sinceCheckpoint = 0;
-  #checkpointing: Promise<void> | undefined;
-  #heads: Promise<void> = Promise.resolve();
-  #cancelTimer: () => void = () => {};
-  #disposed = false;
+  #sealed = false;
 
   constructor(
     private readonly options: FileTrailOptions,
@@ -103,16 +92,19 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   ) {
     const { clock, logger, omit = [] } = options;
     this.#filter = fieldFilter(omit);
-    this.#input = new Coalescer(clock, INPUT_WINDOW_MS, (counted) => this.#tell('input', counted));
-    this.#strangers = new Coalescer(clock, STRANGER_WINDOW_MS, (counted) =>
-      this.#tell('stranger', counted),
+    this.#input = new Coalescer(clock, INPUT_WINDOW_MS, (counted) =>
+      this.#background(writeCounted('input', counted, clock.now()), false),
     );
+    this.#strangers = new Coalescer(clock, STRANGER_WINDOW_MS, (counted) =>
+      this.#background(writeCounted('stranger', counted, clock.now()), false),
+    );
+    this.#checkpoints = new Checkpoints({ ...options, key }, () => this.#queue);
     this.#queue = new CommitQueue(
       ledger,
       {
-        closing: () => (this.#begun ? [draftCheckpoint(key, clock.now(), false)] : []),
+        closing: () => (this.#begun ? [this.#checkpoints.draft()] : []),
         opening: () => this.#opening(),
-        closed: (line) => this.#vouch(line),
+        closed: (line) => this.#checkpoints.vouch(line),
         lost: () => this.#archive.forget(),
         failing: (error) => logger.error({ err: error }, 'audit records cannot be written'),
         recovered: () => logger.info({}, 'audit records are written again'),
@@ -141,8 +133,9 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
       reserved: true,
     });
     this.#begun = true;
-    this.#sinceCheckpoint += 1;
-    this.#startTimer();
+    // From the first moment on there is something to hold the trail against.
+    await this.#checkpoints.take();
+    this.#checkpoints.start();
   }
 
   async intent(record: IntentRecord): Promise<void> {
@@ -188,17 +181,17 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
 
   /** Seals the trail: nothing is taken any more, and the last line vouches for all of it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    this.#cancelTimer();
+    if (this.#sealed) return;
+    this.#checkpoints.stop();
     this.#input.flush();
     this.#strangers.flush();
-    await this.#checkpointing;
     this.#catchUp();
-    const sealing = this.#checkpoint(true);
+    this.#sealed = true;
+    // Both at once, so that nothing gets in behind the last checkpoint.
+    const sealing = this.#checkpoints.take(true);
     await this.#queue.close();
     await sealing;
-    await this.#heads;
+    await this.#checkpoints.settled();
     await this.ledger.close();
   }
 
@@ -237,30 +230,6 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     ];
   }
 
-  #tell(kind: 'input' | 'stranger', counted: Counted): void {
-    const { like, reason, count, inputBytes, firstMs, lastMs } = counted;
-    this.#background(
-      {
-        record: 'counted',
-        time_ms: this.options.clock.now(),
-        of: kind,
-        like: like?.decisionId,
-        principal: like?.principal && writePrincipal(like.principal),
-        peer: like && writePeer(like.peer),
-        rpc: like?.rpc,
-        action: like?.action,
-        target: like?.target && writeTarget(like.target),
-        decision: 'deny',
-        reason,
-        count,
-        input_bytes: inputBytes,
-        first_ms: firstMs,
-        last_ms: lastMs,
-      },
-      false,
-    );
-  }
-
   /** Writes what nobody waits for. What cannot be written is counted. */
   #background(written: Written, reserved: boolean): void {
     this.#queue
@@ -278,7 +247,7 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
 
   /** Once there is room again, the trail says what it lacks. */
   #catchUp(): void {
-    if (this.ledger.inReserve) return;
+    if (this.#sealed || this.ledger.inReserve) return;
     const { timeMs, lost, owed } = {
       timeMs: this.options.clock.now(),
       lost: this.#lost,
@@ -310,45 +279,6 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   }
 
   #written(lines: readonly string[]): void {
-    this.#sinceCheckpoint += lines.length;
-    if (this.#sinceCheckpoint >= CHECKPOINT_RECORDS && !this.#disposed) this.#checkpointSoon();
-  }
-
-  #startTimer(): void {
-    this.#cancelTimer = this.options.clock.after(CHECKPOINT_MS, () => {
-      this.#startTimer();
-      this.#catchUp();
-      if (this.#sinceCheckpoint > 0) this.#checkpointSoon();
-    });
-  }
-
-  #checkpointSoon(): void {
-    this.#checkpointing ??= this.#checkpoint(false).finally(() => {
-      this.#checkpointing = undefined;
-    });
-  }
-
-  async #checkpoint(final: boolean): Promise<void> {
-    this.#sinceCheckpoint = 0;
-    try {
-      const [line] = await this.#queue.append({
-        compose: () => [draftCheckpoint(this.key, this.options.clock.now(), final)],
-        durability: 'synced',
-        reserved: false,
-      });
-      if (line !== undefined) this.#vouch(line);
-    } catch (error) {
-      this.options.logger.error({ err: error }, 'no audit checkpoint');
-    }
-    await this.#heads;
-  }
-
-  /** Tells a checkpoint that is durable, in order: to HEAD, and to the log, which may leave the host. */
-  #vouch(line: string): void {
-    const { dir, logger } = this.options;
-    logger.info({ head: line.trimEnd() }, 'audit checkpoint');
-    this.#heads = this.#heads
-      .then(() => writeFileAtomic(join(dir, HEAD_FILE), line))
-      .catch((error) => logger.error({ err: error }, 'audit HEAD could not be written'));
+    if (!this.#sealed) this.#checkpoints.count(lines.length);
   }
 }

@@ -90,6 +90,20 @@ interface Place {
   readonly seq: number;
 }
 
+interface Doubt {
+  readonly before: BadRecord;
+  readonly place: BadRecord;
+  /** Of the line as it would be if only its reference had been changed. */
+  readonly mendedHash: string;
+  /** A signature says that it was so. */
+  readonly isMended?: true;
+}
+
+/** The first of the two that was changed. `nextPrev`: what the next line was written upon. */
+function judge({ before, place, mendedHash, isMended }: Doubt, nextPrev: string | undefined) {
+  return isMended || nextPrev === mendedHash ? place : before;
+}
+
 class Check {
   readonly #notes: string[] = [];
   #incomplete = false;
@@ -106,10 +120,10 @@ class Check {
   /** A file ended in the middle of this line. */
   #cut: Place | undefined;
   /**
-   * A line that does not follow from the one before it: either was changed. The next line tells: it
-   * vouches for the doubtful one, or it does not.
+   * A line that does not follow from the one before it. Either was changed, or both: the next line
+   * tells, by which text of this one it was written upon.
    */
-  #doubt: { readonly place: Place; readonly hash: string; readonly before: BadRecord } | undefined;
+  #doubt: Doubt | undefined;
 
   constructor(
     private readonly publicKey: KeyObject | undefined,
@@ -148,10 +162,7 @@ class Check {
     const record = parseRecord(line.bytes);
     const link = record && readLink(line.bytes);
     if (this.#doubt) {
-      const { place, hash, before } = this.#doubt;
-      // What a later line vouches for was not changed, so the one before it was.
-      const vouched = link?.prev === hash && link.seq === place.seq + 1;
-      this.#bad = vouched ? before : { ...place, why: 'does not follow from the line before it' };
+      this.#bad = judge(this.#doubt, link?.prev);
       return false;
     }
     if (record === undefined || link === undefined) {
@@ -165,11 +176,7 @@ class Check {
 
   end(): Verdict {
     const last = this.#at;
-    if (!this.#bad && this.#doubt) {
-      // Nothing follows that could vouch for it. A signature would.
-      const { place } = this.#doubt;
-      this.#bad = { ...place, why: 'does not follow from the line before it' };
-    }
+    if (!this.#bad && this.#doubt) this.#bad = judge(this.#doubt, undefined);
     if (!this.#bad && this.#keptSeq !== undefined && !this.#keptFound) this.#missing(this.#keptSeq);
     if (this.#records === 0) this.#lack('there is no record');
     if (this.#records > 0 && this.#signedThrough === undefined) {
@@ -195,9 +202,16 @@ class Check {
   #begin(line: TrailLine, { seq, prev }: Link, { record, after }: AnyRecord): boolean {
     this.#first = seq;
     if (seq === 1) return true;
-    const begins = record === 'file' || (record === 'start' && followsDirectly(after, seq));
+    const begins =
+      prev !== GENESIS.hash &&
+      (record === 'file' || (record === 'start' && followsDirectly(after, seq)));
     if (!begins) {
-      this.#bad = { file: line.file, line: 1, seq: seq - 1, why: 'missing: no file begins so' };
+      this.#bad = {
+        file: line.file,
+        line: 1,
+        seq: prev === GENESIS.hash ? 1 : seq - 1,
+        why: 'no file of a trail begins so',
+      };
       return false;
     }
     this.#head = { seq: seq - 1, hash: prev };
@@ -217,15 +231,21 @@ class Check {
       this.#bad = { ...place, why: `record ${expected} should stand here` };
       return false;
     }
-    const before = { ...this.#at, why: 'is not what the line after it was written upon' };
-    if (this.publicKey && link.record === 'checkpoint') {
-      if (isSigned(line.bytes.toString(), this.publicKey)) {
-        this.#bad = before;
-        return false;
-      }
-    }
-    this.#doubt = { place, hash: hashLine(line.bytes), before };
+    const text = line.bytes.toString();
+    // As it would be if no more than its reference to the line before had been changed.
+    const mended = text.replace(link.prev, this.#head.hash);
+    const isMended = link.record === 'checkpoint' && this.#isSigned(mended);
+    this.#doubt = {
+      before: { ...this.#at, why: 'is not what the line after it was written upon' },
+      place: { ...place, why: 'does not follow from the line before it' },
+      mendedHash: hashLine(mended),
+      ...(isMended && { isMended }),
+    };
     return true;
+  }
+
+  #isSigned(text: string): boolean {
+    return this.publicKey !== undefined && isSigned(text, this.publicKey);
   }
 
   #accept(line: TrailLine, link: Link, record: AnyRecord): boolean {

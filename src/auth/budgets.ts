@@ -1,26 +1,90 @@
 /**
- * Budgets of grants: live terminals, and input bytes a second. A budget belongs to (issuer, subject,
- * grant id), not to a token, so that neither renewal nor a second token refreshes it.
+ * Budgets of grants: live terminals, and input bytes a second. A budget belongs to a grant of an
+ * issuer and a subject, not to a token, so that neither renewal nor a second token refreshes it. What
+ * is done under a delegated grant is charged to it and to each that it is a part of.
  */
 import { LRUCache } from 'lru-cache';
+import type { Grant } from '../core/grant.js';
 import type { CreatedBy } from '../core/terminal.js';
+import type { VerifiedToken } from './token.js';
 
-/** Whom something is charged to. */
-export interface BudgetHolder {
-  readonly issuer: string;
-  readonly subject: string;
-  readonly grantId: string;
-}
+/**
+ * Whom something is charged to: a root grant, or one that was delegated from it by way of these
+ * grants to these actors. Two actors with grants of one id have budgets of their own.
+ */
+export type BudgetHolder = CreatedBy;
 
-/** Whom the creation of a terminal was charged to. */
-export function holdersOf({ issuer, subject, grants }: CreatedBy): readonly BudgetHolder[] {
-  return grants.map((grantId) => ({ issuer, subject, grantId }));
-}
-
-/** One holder's limit. A delegated token is charged to its own grant and to each that it comes from. */
+/** One holder's limit. */
 export interface Charge {
   readonly holder: BudgetHolder;
   readonly limit: number;
+}
+
+/** Whom the use of a grant is charged to in the end: the grant itself. */
+export function holderOf(
+  { issuer, subject, actors, lineage }: VerifiedToken,
+  { id, from = [] }: Grant,
+): BudgetHolder {
+  return {
+    issuer: lineage[0]?.issuer ?? issuer,
+    subject,
+    grants: [...from.map((above) => above.id), id],
+    // The latest stands first in tokens, and last on the way down from the root.
+    ...(actors.length > 0 && { actors: actors.toReversed() }),
+  };
+}
+
+/** Each limit on live terminals that the use of a grant counts against, from the root on. */
+export function terminalCharges(token: VerifiedToken, grant: Grant): readonly Charge[] {
+  return chargesOf(token, grant, 'maxTerminals');
+}
+
+/** The same for input bytes a second. */
+export function inputCharges(token: VerifiedToken, grant: Grant): readonly Charge[] {
+  return chargesOf(token, grant, 'writeBytesPerSecond');
+}
+
+/** Whether what was created by `createdBy` counts against the holder. */
+export function isChargedTo(createdBy: CreatedBy, holder: BudgetHolder): boolean {
+  const { actors: above = [] } = holder;
+  const { actors = [] } = createdBy;
+  return (
+    createdBy.issuer === holder.issuer &&
+    createdBy.subject === holder.subject &&
+    holder.grants.every((id, index) => createdBy.grants[index] === id) &&
+    above.every((actor, index) => actors[index] === actor)
+  );
+}
+
+export function holderKey({ issuer, subject, grants, actors = [] }: BudgetHolder): string {
+  return JSON.stringify([issuer, subject, grants, actors]);
+}
+
+function chargesOf(
+  token: VerifiedToken,
+  grant: Grant,
+  limit: 'maxTerminals' | 'writeBytesPerSecond',
+): readonly Charge[] {
+  const { from = [], constraints } = grant;
+  if (from.length === 0) {
+    // Most tokens are not delegated, and most grants have no limit.
+    const own = constraints[limit];
+    return own === undefined ? [] : [{ holder: holderOf(token, grant), limit: own }];
+  }
+  const holder = holderOf(token, grant);
+  const limits = [...from.map((above) => above[limit]), constraints[limit]];
+  return limits.flatMap((value, depth) =>
+    value === undefined ? [] : [{ holder: upTo(holder, depth), limit: value }],
+  );
+}
+
+function upTo({ issuer, subject, grants, actors = [] }: BudgetHolder, depth: number): BudgetHolder {
+  return {
+    issuer,
+    subject,
+    grants: grants.slice(0, depth + 1),
+    ...(depth > 0 && { actors: actors.slice(0, depth) }),
+  };
 }
 
 /**
@@ -28,36 +92,6 @@ export interface Charge {
  * a full bucket again.
  */
 const MAX_RATES = 65_536;
-
-/** Counts live terminals. */
-export class TerminalBudgets {
-  readonly #live = new Map<string, number>();
-
-  /** Counts one more against every charge, or against none when one of them is used up. */
-  take(charges: readonly Charge[]): boolean {
-    const isFree = charges.every(({ holder, limit }) => this.live(holder) < limit);
-    if (isFree) this.add(charges.map(({ holder }) => holder));
-    return isFree;
-  }
-
-  /** Counts a terminal that lives already, within its limit or not: after a restart. */
-  add(holders: readonly BudgetHolder[]): void {
-    for (const holder of holders) this.#live.set(keyOf(holder), this.live(holder) + 1);
-  }
-
-  /** The terminal has ended. */
-  giveBack(holders: readonly BudgetHolder[]): void {
-    for (const holder of holders) {
-      const left = this.live(holder) - 1;
-      if (left > 0) this.#live.set(keyOf(holder), left);
-      else this.#live.delete(keyOf(holder));
-    }
-  }
-
-  live(holder: BudgetHolder): number {
-    return this.#live.get(keyOf(holder)) ?? 0;
-  }
-}
 
 /**
  * Token buckets (one second deep) of input bytes. A frame passes once the bucket holds its bytes, or
@@ -78,7 +112,7 @@ export class RateBudgets {
    * @returns 0 when they were charged, else the milliseconds after which the same may pass
    */
   take(charges: readonly Charge[], bytes: number): number {
-    const buckets = charges.map(({ holder, limit }) => this.#bucket(keyOf(holder), limit));
+    const buckets = charges.map(({ holder, limit }) => this.#bucket(holderKey(holder), limit));
     const waitMs = Math.max(0, ...buckets.map((bucket) => waitFor(bucket, bytes)));
     if (waitMs === 0) for (const bucket of buckets) bucket.level -= bytes;
     return waitMs;
@@ -108,8 +142,4 @@ interface Bucket {
 function waitFor({ level, rate }: Bucket, bytes: number): number {
   const missing = Math.min(bytes, rate) - level;
   return missing > 0 ? Math.ceil((missing * 1000) / rate) : 0;
-}
-
-function keyOf({ issuer, subject, grantId }: BudgetHolder): string {
-  return JSON.stringify([issuer, subject, grantId]);
 }

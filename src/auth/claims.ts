@@ -7,7 +7,7 @@
  * binding the token to a key, since to pass it over would make a bearer token of it.
  */
 import { fieldInvalid } from '../core/errors.js';
-import { type Grant, parseGrants } from '../core/grant.js';
+import { type Grant, parseGrants, writeGrants } from '../core/grant.js';
 import {
   asArray,
   asInteger,
@@ -16,6 +16,7 @@ import {
   asText,
   type JsonObject,
 } from '../core/jsonShape.js';
+import { MAX_KID_LENGTH } from './jwk.js';
 
 /** Seconds from `iat` to `exp`. */
 export const MAX_LIFETIME_SECONDS = 3600;
@@ -24,7 +25,7 @@ export const MAX_LIFETIME_SECONDS = 3600;
 const MAX_TEXT_LENGTH = 512;
 
 /** Actors of one delegated token, and tokens it descends from. */
-const MAX_DEPTH = 16;
+export const MAX_DEPTH = 16;
 
 export interface Claims {
   readonly issuer: string;
@@ -40,13 +41,19 @@ export interface Claims {
   readonly actors: readonly string[];
   /** The tokens that it descends from, the root first; empty unless delegated. */
   readonly lineage: readonly Ancestor[];
+  /** Tokens that a line may have above its last one; absent unless delegated. */
+  readonly maxDepth?: number;
   readonly cnf?: Confirmation;
   readonly grants: readonly Grant[];
 }
 
+/** A token further up, with what a revocation may go by. Its subject is that of the whole line. */
 export interface Ancestor {
   readonly issuer: string;
   readonly jti: string;
+  readonly keyId: string;
+  /** Seconds since the Unix epoch. */
+  readonly issuedAt: number;
 }
 
 /** The token is good only over a connection with this client certificate (RFC 8705, 3.1). */
@@ -63,9 +70,10 @@ export interface Confirmation {
 export function parseClaims(payload: JsonObject, mayDelegate: boolean): Claims {
   const text = (name: string) => asText(name, payload[name], MAX_TEXT_LENGTH);
   const seconds = (name: string) => asInteger(name, payload[name], 0);
-  if (!mayDelegate && (Object.hasOwn(payload, 'act') || Object.hasOwn(payload, 'lineage'))) {
+  if (!mayDelegate && DELEGATION.some((name) => Object.hasOwn(payload, name))) {
     throw fieldInvalid('token', 'has claims of delegation that its issuer may not make');
   }
+  const lineage = parseLineage(payload.lineage);
   const claims: Claims = {
     issuer: text('iss'),
     subject: text('sub'),
@@ -76,15 +84,28 @@ export function parseClaims(payload: JsonObject, mayDelegate: boolean): Claims {
     notBefore: seconds('nbf'),
     expiresAt: seconds('exp'),
     actors: parseActors(payload.act),
-    lineage: parseLineage(payload.lineage),
+    lineage,
+    ...(lineage.length > 0 && { maxDepth: asInteger('max_depth', payload.max_depth, 0) }),
     ...(Object.hasOwn(payload, 'cnf') && { cnf: parseConfirmation(payload.cnf) }),
-    grants: parseGrants(payload.authorization_details),
+    grants: parseGrants(payload.authorization_details, lineage.length),
   };
+  checkDelegation(claims);
   if (claims.expiresAt <= claims.issuedAt) throw fieldInvalid('exp', 'must be later than iat');
   if (claims.expiresAt - claims.issuedAt > MAX_LIFETIME_SECONDS) {
     throw fieldInvalid('exp', `must be at most ${MAX_LIFETIME_SECONDS} seconds after iat`);
   }
   return claims;
+}
+
+/** Claims that only the issuer may make who keeps the registry of what was delegated. */
+const DELEGATION = ['act', 'lineage', 'max_depth'];
+
+/** One actor for each step from the root, and no more steps than any token on the way allowed. */
+function checkDelegation({ actors, lineage, maxDepth = 0 }: Claims): void {
+  if (actors.length !== lineage.length) {
+    throw fieldInvalid('act', 'must name an actor for each token of lineage');
+  }
+  if (lineage.length > maxDepth) throw fieldInvalid('max_depth', 'is less than the depth');
 }
 
 function parseActors(act: unknown): readonly string[] {
@@ -104,12 +125,43 @@ function parseLineage(value: unknown): readonly Ancestor[] {
   if (written.length > MAX_DEPTH) throw fieldInvalid('lineage', `names over ${MAX_DEPTH} tokens`);
   return written.map((item, index) => {
     const field = `lineage[${index}]`;
-    const { iss, jti } = asObjectOf(field, item, ['iss', 'jti']);
+    const { iss, jti, kid, iat } = asObjectOf(field, item, ['iss', 'jti', 'kid', 'iat']);
     return {
       issuer: asText(`${field}.iss`, iss, MAX_TEXT_LENGTH),
       jti: asText(`${field}.jti`, jti, MAX_TEXT_LENGTH),
+      keyId: asText(`${field}.kid`, kid, MAX_KID_LENGTH),
+      issuedAt: asInteger(`${field}.iat`, iat, 0),
     };
   });
+}
+
+/** The claims as a token has them; parsing that gives the same. */
+export function writeClaims(claims: Claims): JsonObject {
+  const { actors, lineage, maxDepth, cnf } = claims;
+  return {
+    iss: claims.issuer,
+    sub: claims.subject,
+    client_id: claims.clientId,
+    aud: claims.audience,
+    iat: claims.issuedAt,
+    nbf: claims.notBefore,
+    exp: claims.expiresAt,
+    jti: claims.jti,
+    ...(actors.length > 0 && { act: writeActors(actors) }),
+    ...(lineage.length > 0 && { lineage: lineage.map(writeAncestor), max_depth: maxDepth }),
+    ...(cnf && { cnf: { 'x5t#S256': cnf.x5tS256 } }),
+    authorization_details: writeGrants(claims.grants),
+  };
+}
+
+function writeActors(actors: readonly string[]): JsonObject | undefined {
+  const [latest, ...earlier] = actors;
+  if (latest === undefined) return undefined;
+  return { sub: latest, ...(earlier.length > 0 && { act: writeActors(earlier) }) };
+}
+
+function writeAncestor({ issuer, jti, keyId, issuedAt }: Ancestor): JsonObject {
+  return { iss: issuer, jti, kid: keyId, iat: issuedAt };
 }
 
 /** 32 bytes in base64url: 43 characters, of which the last leaves two bits over, that are zero. */

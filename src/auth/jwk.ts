@@ -12,6 +12,8 @@ export interface VerificationKey {
   /** What a token signed by this key may give as `alg`. */
   readonly algorithms: readonly TokenAlgorithm[];
   readonly key: CryptoKey;
+  /** The JWK as it was written: another text under the same kid is another key. */
+  readonly written: string;
 }
 
 export const MAX_KID_LENGTH = 256;
@@ -39,7 +41,7 @@ export async function parseJwk(
   if (algorithm === undefined || !isForVerifying(jwk)) return undefined;
   const kid = asText(`${field}.kid`, jwk.kid, MAX_KID_LENGTH);
   const key = await importKey(field, jwk, algorithm);
-  return { kid, algorithms, key };
+  return { kid, algorithms, key, written: JSON.stringify(jwk) };
 }
 
 /** The algorithms that kty and crv allow, or of these the one that the key's own `alg` names. */

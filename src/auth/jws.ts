@@ -1,4 +1,5 @@
 /** The compact form of a token (RFC 7515, 7.1), taken apart and checked before any key is looked at. */
+import { CompactSign, type CryptoKey } from 'jose';
 import { fieldInvalid } from '../core/errors.js';
 import { asObject, asText, type JsonObject } from '../core/jsonShape.js';
 import { parseStrictJson } from '../core/strictJson.js';
@@ -15,6 +16,21 @@ export interface UnverifiedToken {
   readonly algorithm: TokenAlgorithm;
   readonly kid: string;
   readonly payload: JsonObject;
+}
+
+export interface SigningKey {
+  readonly alg: TokenAlgorithm;
+  readonly kid: string;
+  readonly key: CryptoKey;
+}
+
+/** @throws FIELD_INVALID when it would be too long to be read again */
+export async function signCompact(payload: object, { alg, kid, key }: SigningKey): Promise<string> {
+  const token = await new CompactSign(Buffer.from(JSON.stringify(payload)))
+    .setProtectedHeader({ alg, typ: TOKEN_TYPE, kid })
+    .sign(key);
+  if (token.length <= MAX_TOKEN_BYTES) return token;
+  throw fieldInvalid('grants', `make a token of over ${MAX_TOKEN_BYTES} bytes`);
 }
 
 /** Base64url characters only: no padding, no white space (RFC 7515, 2). */

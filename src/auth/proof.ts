@@ -9,14 +9,37 @@ export function certificateThumbprint(der: Uint8Array): string {
 }
 
 /**
- * `thumbprint` is that of the client certificate of the connection, if it has shown one. A token
- * without `cnf` is a bearer token: it passes.
+ * What is asked of tokens: `required`: each is bound to a certificate that the connection has shown.
+ * `if-present`: one that is bound must be used so; others are bearer tokens. `off`: the binding is not
+ * looked at, because something before this server ends TLS and has looked.
+ */
+export const proofModes = ['required', 'if-present', 'off'] as const;
+export type ProofMode = (typeof proofModes)[number];
+
+/**
+ * `thumbprint` is that of the client certificate of the connection, if it has shown one.
  * @throws POP_MISMATCH
  */
-export function checkProof({ cnf }: VerifiedToken, thumbprint: string | undefined): void {
+export function checkProof(
+  { cnf }: VerifiedToken,
+  thumbprint: string | undefined,
+  mode: ProofMode,
+): void {
+  if (mode === 'off') return;
+  if (cnf === undefined && mode === 'required') {
+    throw new GranttyError(
+      'POP_MISMATCH',
+      'this server takes only tokens that are bound to a client certificate (cnf)',
+    );
+  }
   if (cnf === undefined || cnf.x5tS256 === thumbprint) return;
   throw new GranttyError(
     'POP_MISMATCH',
     'the token is bound to a client certificate that this connection has not shown',
   );
+}
+
+/** Whether a token that passed `checkProof` was used by who holds the certificate's key. */
+export function provesPossession({ cnf }: VerifiedToken, mode: ProofMode): boolean {
+  return mode !== 'off' && cnf !== undefined;
 }

@@ -1,4 +1,5 @@
 /** Tokens that no longer count, although their signature and time still hold. */
+import type { Revoked } from '../core/revoked.js';
 import type { VerifiedToken } from './token.js';
 
 export interface Revocations {
@@ -6,6 +7,28 @@ export interface Revocations {
   readonly epoch: number;
   /** Whether the token, or one that it descends from, has been revoked. */
   isRevoked(token: VerifiedToken): boolean;
+  /** Whether the token of this name, or the key, has itself been revoked. */
+  isTokenRevoked(issuer: string, jti: string): boolean;
+  isKeyRevoked(issuer: string, keyId: string): boolean;
+  /** In force when it returns, whatever becomes of the disk. */
+  revoke(what: Revoked): Revocation;
 }
 
-export const noRevocations: Revocations = { epoch: 0, isRevoked: () => false };
+/** A revocation that is in force. */
+export interface Revocation {
+  /** When it came into force, the first time; milliseconds since the Unix epoch. */
+  readonly at: number;
+  /** Resolves when it will survive a power cut. Rejects when it could not be kept: revoke again. */
+  readonly durable: Promise<void>;
+}
+
+/** For who takes none. */
+export const noRevocations: Revocations = {
+  epoch: 0,
+  isRevoked: () => false,
+  isTokenRevoked: () => false,
+  isKeyRevoked: () => false,
+  revoke: () => {
+    throw new TypeError('nothing can be revoked here');
+  },
+};

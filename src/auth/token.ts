@@ -66,7 +66,10 @@ export class TokenVerifier {
     const { clock } = this.#options;
     const hash = createHash('sha256').update(token).digest('hex');
     const known = this.#recall(hash);
-    if (known !== undefined) return checkTimes(known, clock());
+    if (known !== undefined) {
+      this.#ceilingOf(known);
+      return checkTimes(known, clock());
+    }
 
     const { epoch } = this;
     const verified = await this.#verifyAfresh(token, hash);
@@ -94,7 +97,26 @@ export class TokenVerifier {
     const mayDelegate = unverified.payload.iss === ownIssuer;
     const claims = asTokenInvalid(() => parseClaims(unverified.payload, mayDelegate));
     if (claims.audience !== audience) throw invalid('aud: is not this service');
-    return { ...claims, grants: below(issuer.ceiling, claims.grants), hash, keyId: unverified.kid };
+    const ceiling = this.#ceilingOf({ ...claims, keyId: unverified.kid });
+    return { ...claims, grants: below(ceiling, claims.grants), hash, keyId: unverified.kid };
+  }
+
+  /**
+   * That of the issuer whose word it all rests on: a delegated token is as good as the one at its
+   * root, and no better than any in between.
+   * @throws TOKEN_INVALID, KEYS_UNAVAILABLE when the keys of one of them are not there any more
+   */
+  #ceilingOf(token: Pick<VerifiedToken, 'issuer' | 'keyId' | 'lineage'>): Ceiling | undefined {
+    for (const above of token.lineage) this.#believed(above);
+    const issuer = this.#believed(token);
+    const [root] = token.lineage;
+    return root === undefined ? issuer.ceiling : this.#believed(root).ceiling;
+  }
+
+  #believed({ issuer, keyId }: Pick<VerifiedToken, 'issuer' | 'keyId'>): TrustedIssuer {
+    const trusted = this.#options.keys.issuer(issuer);
+    if (trusted?.keys.has(keyId)) return trusted;
+    throw invalid('the key of a token that it descends from is not believed any more');
   }
 
   #issuerOf({ payload }: UnverifiedToken): TrustedIssuer {

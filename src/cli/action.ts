@@ -30,13 +30,13 @@ export function processAction<Args extends unknown[]>(
 /** Tells the error and gives its exit code. */
 export function reportFailure(error: unknown): number {
   if (error instanceof OutputClosed) return ExitCode.OK;
-  note(describe(error));
+  note(describeFailure(error));
   const hint = hintFor(error);
   if (hint !== undefined) note(hint);
   return exitCodeOf(error);
 }
 
-function describe(error: unknown): string {
+export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : undefined;
   const label = reason ?? (error.name === 'StatusError' ? errorCode(error) : undefined);
@@ -44,7 +44,7 @@ function describe(error: unknown): string {
 }
 
 /** What to do about it, where that is not in the message. */
-function hintFor(error: unknown): string | undefined {
+export function hintFor(error: unknown): string | undefined {
   const metadata = metadataOf(error);
   const decision = metadata.decision_id;
   switch (reasonOf(error)) {

@@ -45,27 +45,33 @@ class Interrupted extends Error {
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
-/** Resolves with the process's exit code, or 0 when the person detached. */
+export interface AttachOutcome {
+  /** The process's exit code, or 0 when the person detached. */
+  readonly code: number;
+  /** False: the process lives on. */
+  readonly exited: boolean;
+}
+
 export async function attachTerminal(
   client: Client,
   terminal: TerminalName,
   settings: AttachSettings,
-): Promise<number> {
+): Promise<AttachOutcome> {
   const leaving = new AbortController();
   const interrupt = (signal: NodeJS.Signals) => leaving.abort(new Interrupted(signal));
   for (const signal of ENDING_SIGNALS) process.on(signal, interrupt);
   try {
-    return await attached(client, terminal, settings, leaving);
+    return { code: await attached(client, terminal, settings, leaving), exited: true };
   } catch (error) {
     if (error instanceof Detached) {
       note('detached; the terminal lives on');
-      return ExitCode.OK;
+      return { code: ExitCode.OK, exited: false };
     }
     if (!(error instanceof Interrupted)) throw error;
     for (const signal of ENDING_SIGNALS) process.off(signal, interrupt);
     // The screen is given back; now the signal does what it does to a process without a handler.
     process.kill(process.pid, error.signal);
-    return ExitCode.OWN_FAILURE;
+    return { code: ExitCode.OWN_FAILURE, exited: false };
   } finally {
     for (const signal of ENDING_SIGNALS) process.off(signal, interrupt);
   }

@@ -4,12 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type Command, Option } from 'commander';
 import type { Client } from '../client/connect.js';
-import { contextFilePath, readContext } from './contextFile.js';
+import { contextFilePath, readContextFile, selectContext } from './contextFile.js';
 import { UsageError } from './exitCode.js';
 import {
   environmentLayer,
   resolveSettings,
   resolveToken,
+  type Settings,
   type SettingsLayer,
   type TokenSource,
 } from './settings.js';
@@ -70,8 +71,13 @@ export interface Connection extends Disposable {
   readonly owner: string | undefined;
 }
 
+/** What the flags, the environment and the context come to. @throws UsageError */
+export async function settingsOf(flags: ConnectionFlags): Promise<Settings> {
+  return resolveSettings(await settingsLayers(flags));
+}
+
 export async function openConnection(flags: ConnectionFlags): Promise<Connection> {
-  const settings = resolveSettings(await settingsLayers(flags));
+  const settings = await settingsOf(flags);
   const [{ connect }, { rememberedToken }, ca, cert, key] = await Promise.all([
     import('../client/connect.js'),
     import('../client/token.js'),
@@ -104,7 +110,8 @@ export async function configuredToken(flags: ConnectionFlags): Promise<string> {
 async function settingsLayers(flags: ConnectionFlags): Promise<readonly SettingsLayer[]> {
   const { env } = process;
   const name = flags.context ?? (env.GRANTTY_CONTEXT || undefined);
-  return [flags, environmentLayer(env), await readContext(contextFilePath(env), name)];
+  const path = contextFilePath(env);
+  return [flags, environmentLayer(env), selectContext(path, await readContextFile(path), name)];
 }
 
 async function readPem(setting: string, path: string | undefined): Promise<Buffer | undefined> {

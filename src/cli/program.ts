@@ -7,7 +7,13 @@ import { auditUnusedCommand } from './commands/auditUnused.js';
 import { auditVerifyCommand } from './commands/auditVerify.js';
 import { auditWhoCouldCommand } from './commands/auditWhoCould.js';
 import { auditWhyCommand } from './commands/auditWhy.js';
+import { completionCommand } from './commands/completion.js';
+import { contextListCommand } from './commands/contextList.js';
+import { contextSetCommand } from './commands/contextSet.js';
+import { contextShowCommand } from './commands/contextShow.js';
+import { contextUseCommand } from './commands/contextUse.js';
 import { createCommand } from './commands/create.js';
+import { doctorCommand } from './commands/doctor.js';
 import { grantInspectCommand } from './commands/grantInspect.js';
 import { grantMintCommand } from './commands/grantMint.js';
 import { killCommand } from './commands/kill.js';
@@ -16,11 +22,15 @@ import { policyCheckCommand } from './commands/policyCheck.js';
 import { policyExplainCommand } from './commands/policyExplain.js';
 import { policyTestCommand } from './commands/policyTest.js';
 import { resizeCommand } from './commands/resize.js';
+import { rmCommand } from './commands/rm.js';
 import { runCommand } from './commands/run.js';
 import { serveCommand } from './commands/serve.js';
 import { signalCommand } from './commands/signal.js';
+import { startCommand } from './commands/start.js';
 import { statusCommand } from './commands/status.js';
 import { stopCommand } from './commands/stop.js';
+import { superviseCommand } from './commands/supervise.js';
+import { updateCommand } from './commands/update.js';
 import { versionCommand } from './commands/version.js';
 import { waitCommand } from './commands/wait.js';
 import { watchCommand } from './commands/watch.js';
@@ -28,7 +38,7 @@ import { writeCommand } from './commands/write.js';
 import { readVersion } from './version.js';
 
 export function program(): Command {
-  const ctx = new Command('ctx')
+  const ctx: Command = new Command('ctx')
     .description('Durable terminals behind signed grants.')
     .version(readVersion(), '-V, --version')
     .addCommand(
@@ -42,9 +52,12 @@ export function program(): Command {
         writeCommand(),
         resizeCommand(),
         signalCommand(),
+        updateCommand(),
         stopCommand(),
         killCommand(),
         waitCommand(),
+        startCommand(),
+        rmCommand(),
       ]),
     )
     .addCommand(
@@ -67,7 +80,18 @@ export function program(): Command {
         auditUnusedCommand(),
       ]),
     )
+    .addCommand(
+      group('context', 'named connection settings in ~/.config/grantty/config.yaml', [
+        contextListCommand(),
+        contextShowCommand(),
+        contextUseCommand(),
+        contextSetCommand(),
+      ]),
+    )
     .addCommand(serveCommand())
+    .addCommand(superviseCommand())
+    .addCommand(doctorCommand())
+    .addCommand(completionCommand(() => ctx))
     .addCommand(versionCommand());
   throwInsteadOfExit(ctx);
   return ctx;

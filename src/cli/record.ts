@@ -1,6 +1,9 @@
 /** A terminal's record as people read it. */
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import {
+  type Attachment,
+  AttachmentKind,
+  AttachmentMode,
   type ExitStatus,
   OnExit,
   PauseReason,
@@ -9,27 +12,9 @@ import {
 } from '../gen/public/grantty/v1/terminal_pb.js';
 import { formatRecord, formatTable } from './table.js';
 
-export function terminalTable(terminals: readonly Terminal[], now: Date): string {
-  return formatTable(
-    ['ID', 'OWNER', 'AGENT', 'SESSION', 'STATE', 'EXIT', 'SIZE', 'AGE', 'COMMAND'],
-    terminals.map((terminal) => [
-      terminal.ref?.id ?? '',
-      terminal.ref?.owner ?? '',
-      terminal.agent,
-      terminal.session,
-      stateName(terminal.state),
-      exitText(terminal.exitStatus) ?? '-',
-      sizeText(terminal),
-      ageText(terminal.createdAt, now),
-      commandText(terminal.command),
-    ]),
-  );
-}
-
 export function terminalRecord(terminal: Terminal): string {
   const labels = Object.entries(terminal.labels).map(([key, value]) => `${key}=${value}`);
-  const attachments = terminal.attachments.map(({ subject, actor }) => actor || subject);
-  return formatRecord([
+  const record = formatRecord([
     ['id', terminal.ref?.id],
     ['owner', terminal.ref?.owner],
     ['agent', terminal.agent],
@@ -47,15 +32,31 @@ export function terminalRecord(terminal: Terminal): string {
     ['instance', String(terminal.instance)],
     ['events', eventsText(terminal)],
     ['log epoch', String(terminal.logEpoch)],
+    ['backend', terminal.backend],
     ['on exit', OnExit[terminal.onExit]?.toLowerCase()],
     ['created', timeText(terminal.createdAt)],
     ['updated', timeText(terminal.updatedAt)],
     ['exited', timeText(terminal.exitedAt)],
     ['created by', terminal.createdBy?.subject],
-    ['attached', attachments.join(', ')],
     ['paused', pauseText(terminal.paused)],
     ['socket', terminal.socket],
   ]);
+  return terminal.attachments.length === 0
+    ? record
+    : `${record}\n\n${attachmentTable(terminal.attachments)}`;
+}
+
+function attachmentTable(attachments: readonly Attachment[]): string {
+  return formatTable(
+    ['ATTACHED', 'KIND', 'MODE', 'SUBJECT', 'ACTOR'],
+    attachments.map(({ since, kind, mode, subject, actor }) => [
+      timeText(since) ?? '-',
+      AttachmentKind[kind]?.toLowerCase() ?? String(kind),
+      AttachmentMode[mode]?.toLowerCase().replaceAll('_', '/') ?? String(mode),
+      subject,
+      actor || '-',
+    ]),
+  );
 }
 
 export function stateName(state: TerminalState): string {
@@ -77,12 +78,12 @@ function pauseText(paused: PauseReason | undefined): string | undefined {
   return paused === undefined ? undefined : PauseReason[paused]?.toLowerCase().replaceAll('_', ' ');
 }
 
-function sizeText({ size }: Terminal): string {
+export function sizeText({ size }: Terminal): string {
   return size ? `${size.columns}x${size.rows}` : '-';
 }
 
 /** Quoted so that the words can be told apart. */
-function commandText(command: readonly string[]): string {
+export function commandText(command: readonly string[]): string {
   return command
     .map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word)))
     .join(' ');
@@ -90,16 +91,4 @@ function commandText(command: readonly string[]): string {
 
 function timeText(time: Timestamp | undefined): string | undefined {
   return time && timestampDate(time).toISOString();
-}
-
-/** The two greatest units are enough: `3d4h`, `12s`. */
-function ageText(time: Timestamp | undefined, now: Date): string {
-  if (time === undefined) return '-';
-  const seconds = Math.max(0, Math.floor((now.getTime() - timestampDate(time).getTime()) / 1000));
-  const days = Math.floor(seconds / 86_400);
-  const hours = Math.floor(seconds / 3_600) % 24;
-  const minutes = Math.floor(seconds / 60) % 60;
-  if (days > 0) return `${days}d${hours}h`;
-  if (hours > 0) return `${hours}h${minutes}m`;
-  return minutes > 0 ? `${minutes}m${seconds % 60}s` : `${seconds}s`;
 }

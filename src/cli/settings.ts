@@ -44,6 +44,14 @@ export const settingNames = [
   'owner',
 ] as const satisfies readonly (keyof SettingsLayer)[];
 
+/** Of a layer that may hold more, the settings that it gives. */
+export function givenSettings(layer: SettingsLayer): (readonly [keyof SettingsLayer, string])[] {
+  return settingNames.flatMap((name) => {
+    const value = layer[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+}
+
 /** `GRANTTY_TOKEN_FILE` for `tokenFile`. An empty variable counts as none. */
 export function variableName(setting: string): string {
   return `GRANTTY_${setting.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;

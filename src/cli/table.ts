@@ -2,16 +2,34 @@
 
 /** Columns padded to their widest cell; the last one is not padded. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [head, ...rows].map((row) => row.map(plain));
-  const widths = head.map((_, column) => Math.max(...lines.map((row) => width(row[column] ?? ''))));
-  return lines
-    .map((row) =>
-      row
-        .map((cell, column) => pad(cell, widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const columns = new Columns(head);
+  columns.fit(rows);
+  return [head, ...rows].map((row) => columns.line(row)).join('\n');
+}
+
+/** How wide the columns of a table are, whose rows may come one by one. */
+export class Columns {
+  readonly #widths: number[];
+
+  constructor(head: readonly string[]) {
+    this.#widths = head.map(width);
+  }
+
+  /** Makes room for these rows; a wider one that comes later pushes its own cells aside. */
+  fit(rows: readonly (readonly string[])[]): void {
+    for (const row of rows) {
+      row.forEach((cell, at) => {
+        this.#widths[at] = Math.max(this.#widths[at] ?? 0, width(plain(cell)));
+      });
+    }
+  }
+
+  line(row: readonly string[]): string {
+    return row
+      .map((cell, at) => pad(plain(cell), this.#widths[at] ?? 0))
+      .join('  ')
+      .trimEnd();
+  }
 }
 
 /** One `name  value` a line, values aligned; entries without a value are left out. */

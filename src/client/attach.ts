@@ -17,9 +17,11 @@ import type {
 } from './attachment.js';
 import type { DuplexCall, Init } from './grpc.js';
 import { InputWindow } from './inputWindow.js';
+import { LinkedSignal } from './linkedSignal.js';
 import { Position } from './position.js';
 import { type Pacing, Reconnection, realPacing } from './reconnection.js';
-import { mayGoOn, type StreamSource } from './watch.js';
+import { mayGoOn } from './resuming.js';
+import type { StreamSource } from './watch.js';
 
 type Call = DuplexCall<typeof AttachRequestSchema, typeof AttachResponseSchema>;
 type Frame = NonNullable<Init<typeof AttachRequestSchema>['frame']>;
@@ -36,8 +38,14 @@ export async function attach(
   open: AttachOpenInit,
   options: AttachOptions = {},
 ): Promise<Attachment> {
+  source.closed.throwIfAborted();
   const attachment = new ResumingAttachment(source, open, options);
-  await attachment.start();
+  try {
+    await attachment.start();
+  } catch (failure) {
+    attachment.close();
+    throw failure;
+  }
   return attachment;
 }
 
@@ -55,7 +63,9 @@ interface Stream {
 class ResumingAttachment implements Attachment {
   readonly events: AsyncIterable<AttachEvent>;
   readonly #closing = new AbortController();
+  readonly #ending: LinkedSignal;
   readonly #signal: AbortSignal;
+  readonly #close = () => this.close();
   readonly #window = new InputWindow();
   readonly #position: Position;
   readonly #reconnection: Reconnection;
@@ -78,9 +88,9 @@ class ResumingAttachment implements Attachment {
     private readonly options: AttachOptions,
   ) {
     this.#open = open;
-    this.#signal = options.signal
-      ? AbortSignal.any([options.signal, this.#closing.signal])
-      : this.#closing.signal;
+    this.#ending = new LinkedSignal([options.signal, this.#closing.signal]);
+    this.#signal = this.#ending.signal;
+    source.closed.addEventListener('abort', this.#close);
     this.#signal.addEventListener('abort', () => this.#window.end(), { once: true });
     this.#position = new Position(open.start);
     this.#pacing = options.pacing ?? realPacing;
@@ -95,21 +105,28 @@ class ResumingAttachment implements Attachment {
 
   async *#run(): AsyncGenerator<AttachEvent, void, undefined> {
     try {
-      if (this.#first) yield this.#first;
-      for (;;) {
-        const stream = this.#stream;
-        if (stream === undefined) return;
-        try {
-          yield* this.#events(stream);
-          return;
-        } catch (failure) {
-          if (this.#closing.signal.aborted) return;
-          this.#end(stream);
-          yield { case: 'reconnected', value: await this.#reconnect(failure, stream.token) };
-        }
-      }
+      yield* this.#resumed();
+    } catch (failure) {
+      if (this.#closing.signal.aborted) return;
+      this.#signal.throwIfAborted();
+      throw failure;
     } finally {
       this.#finish();
+    }
+  }
+
+  async *#resumed(): AsyncGenerator<AttachEvent, void, undefined> {
+    if (this.#first) yield this.#first;
+    for (;;) {
+      const stream = this.#stream;
+      if (stream === undefined) return;
+      try {
+        yield* this.#events(stream);
+        return;
+      } catch (failure) {
+        this.#end(stream);
+        yield { case: 'reconnected', value: await this.#reconnect(failure, stream.token) };
+      }
     }
   }
 
@@ -250,6 +267,8 @@ class ResumingAttachment implements Attachment {
 
   #finish(): void {
     this.#over = true;
+    this.source.closed.removeEventListener('abort', this.#close);
+    this.#ending[Symbol.dispose]();
     if (this.#stream) this.#end(this.#stream);
     this.#window.end();
   }

@@ -45,6 +45,6 @@ export interface Attachment extends AsyncDisposable {
   signal(signal: Signal): Promise<void>;
   /** Nothing more is sent once the input before has been; events go on. */
   endInput(): void;
-  /** Leaves the terminal, which lives on. The iteration of `events` ends. */
+  /** Leaves the terminal, which lives on: `events` ends without a word. Closing the client does the same. */
   close(): void;
 }

@@ -1,5 +1,6 @@
 /** A connection to a grantty server, and what can be called on it. */
 
+import { setMaxListeners } from 'node:events';
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';
 import { ChannelCredentials, Client as GrpcClient } from '@grpc/grpc-js';
@@ -9,8 +10,15 @@ import { SessionService } from '../gen/public/grantty/v1/session_service_pb.js';
 import { TerminalService } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import { attach } from './attach.js';
 import type { Attachment, AttachOpenInit, AttachOptions } from './attachment.js';
+import { StatusError } from './failure.js';
 import { type ServiceClient, serviceClient } from './grpc.js';
+import type { ResumeOptions } from './resuming.js';
 import { type WatchEvent, type WatchOptions, type WatchRequestInit, watch } from './watch.js';
+import {
+  type TerminalsEvent,
+  type WatchTerminalsRequestInit,
+  watchTerminals,
+} from './watchTerminals.js';
 
 export interface ConnectOptions {
   /** `host:port`, `[ipv6]:port`. */
@@ -26,7 +34,7 @@ export interface ConnectOptions {
   readonly serverName?: string;
 }
 
-/** Disposing closes the connection and cancels what is open on it. */
+/** Disposing is closing. */
 export interface Client extends Disposable {
   readonly terminals: ServiceClient<typeof TerminalService>;
   readonly sessions: ServiceClient<typeof SessionService>;
@@ -34,8 +42,17 @@ export interface Client extends Disposable {
   readonly server: ServiceClient<typeof ServerService>;
   /** TerminalService.Watch that survives lost connections and renewed tokens. */
   watch(request: WatchRequestInit, options?: WatchOptions): AsyncIterable<WatchEvent>;
+  /** TerminalService.WatchTerminals that survives lost connections and renewed tokens. */
+  watchTerminals(
+    request?: WatchTerminalsRequestInit,
+    options?: ResumeOptions,
+  ): AsyncIterable<TerminalsEvent>;
   /** TerminalService.Attach that survives lost connections and renewed tokens. */
   attach(open: AttachOpenInit, options?: AttachOptions): Promise<Attachment>;
+  /**
+   * Closes the connection for good. Watches and attachments end as if they had been left; single
+   * calls fail with CANCELLED, those in progress and those that come later.
+   */
   close(): void;
 }
 
@@ -59,16 +76,24 @@ export function connect(options: ConnectOptions): Client {
     'grpc.min_reconnect_backoff_ms': RECONNECT_MS,
     'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_MS,
   });
-  const channel = { client, token: options.token };
+  const closing = new AbortController();
+  const closed = closing.signal;
+  // Every open call listens; how many there are is the caller's affair.
+  setMaxListeners(0, closed);
+  const channel = { client, token: options.token, closed };
   const terminals = serviceClient(channel, TerminalService);
-  const source = { terminals, token: options.token };
-  const close = () => client.close();
+  const source = { terminals, token: options.token, closed };
+  const close = () => {
+    closing.abort(new StatusError('CANCELLED', 'the client was closed'));
+    client.close();
+  };
   return {
     terminals,
     sessions: serviceClient(channel, SessionService),
     grants: serviceClient(channel, GrantService),
     server: serviceClient(channel, ServerService),
     watch: (request, watchOptions) => watch(source, request, watchOptions),
+    watchTerminals: (request, watchOptions) => watchTerminals(source, request, watchOptions),
     attach: (open, attachOptions) => attach(source, open, attachOptions),
     close,
     [Symbol.dispose]: close,

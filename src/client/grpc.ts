@@ -11,6 +11,7 @@ import {
 } from '@bufbuild/protobuf';
 import { type Client, type CallOptions as GrpcCallOptions, Metadata, status } from '@grpc/grpc-js';
 import { failureOf } from './failure.js';
+import { LinkedSignal } from './linkedSignal.js';
 
 export interface CallOptions {
   /** Cancels the call; it then fails with the signal's reason. */
@@ -71,6 +72,8 @@ export type ServiceClient<S extends DescService> = {
 export interface Channel {
   readonly client: Client;
   readonly token: () => Promise<string>;
+  /** Aborted when the connection is closed: cancels calls, as their own signals do. */
+  readonly closed: AbortSignal;
 }
 
 export function serviceClient<S extends DescService>(
@@ -106,10 +109,11 @@ async function unary<I extends DescMessage, O extends DescMessage>(
   request: MessageInitShape<I>,
   options: CallOptions = {},
 ): Promise<MessageShape<O>> {
-  const { signal } = options;
+  using linked = new LinkedSignal([options.signal, channel.closed]);
+  const { signal } = linked;
   const metadata = await authorization(channel, options);
-  signal?.throwIfAborted();
-  return new Promise((resolve, reject) => {
+  signal.throwIfAborted();
+  return await new Promise((resolve, reject) => {
     const call = channel.client.makeUnaryRequest<MessageInitShape<I>, MessageShape<O>>(
       pathOf(method),
       serializer(method.input),
@@ -118,15 +122,13 @@ async function unary<I extends DescMessage, O extends DescMessage>(
       metadata,
       grpcOptions(options),
       (error, response) => {
-        signal?.removeEventListener('abort', cancel);
-        if (signal?.aborted) reject(signal.reason);
+        if (signal.aborted) reject(signal.reason);
         else if (error) reject(failureOf(error));
         else if (response) resolve(response);
         else reject(failureOf({ code: status.INTERNAL, details: 'the response is missing' }));
       },
     );
-    const cancel = () => call.cancel();
-    signal?.addEventListener('abort', cancel);
+    signal.addEventListener('abort', () => call.cancel());
   });
 }
 
@@ -136,8 +138,9 @@ async function* serverStream<I extends DescMessage, O extends DescMessage>(
   request: MessageInitShape<I>,
   options: CallOptions = {},
 ): AsyncGenerator<MessageShape<O>, void, undefined> {
+  using linked = new LinkedSignal([options.signal, channel.closed]);
   const metadata = await authorization(channel, options);
-  options.signal?.throwIfAborted();
+  linked.signal.throwIfAborted();
   const call = channel.client.makeServerStreamRequest<MessageInitShape<I>, MessageShape<O>>(
     pathOf(method),
     serializer(method.input),
@@ -146,7 +149,7 @@ async function* serverStream<I extends DescMessage, O extends DescMessage>(
     metadata,
     grpcOptions(options),
   );
-  yield* new Responses(call, options.signal);
+  yield* new Responses(call, linked.signal);
 }
 
 async function duplex<I extends DescMessage, O extends DescMessage>(
@@ -154,8 +157,9 @@ async function duplex<I extends DescMessage, O extends DescMessage>(
   method: DescMethod & { input: I; output: O },
   options: CallOptions = {},
 ): Promise<DuplexCall<I, O>> {
+  const linked = new LinkedSignal([options.signal, channel.closed]);
   const metadata = await authorization(channel, options);
-  options.signal?.throwIfAborted();
+  linked.signal.throwIfAborted();
   const call = channel.client.makeBidiStreamRequest<MessageInitShape<I>, MessageShape<O>>(
     pathOf(method),
     serializer(method.input),
@@ -163,7 +167,8 @@ async function duplex<I extends DescMessage, O extends DescMessage>(
     metadata,
     grpcOptions(options),
   );
-  const responses = new Responses<MessageShape<O>>(call, options.signal);
+  const responses = new Responses<MessageShape<O>>(call, linked.signal);
+  void responses.ended.then(() => linked[Symbol.dispose]());
   return {
     responses,
     async send(request) {
@@ -202,16 +207,14 @@ class Responses<O> implements AsyncIterable<O> {
 
   constructor(
     private readonly call: ReadableCall<O>,
-    private readonly signal: AbortSignal | undefined,
+    private readonly signal: AbortSignal,
   ) {
     const { promise, resolve } = withResolvers();
     this.ended = promise;
-    const cancel = () => call.cancel();
-    signal?.addEventListener('abort', cancel);
+    signal.addEventListener('abort', () => call.cancel());
     call.on('status', (received) => {
       this.#status = received;
       this.over = true;
-      signal?.removeEventListener('abort', cancel);
       resolve();
     });
     // The status says the same, and without a listener the process would end.
@@ -228,7 +231,7 @@ class Responses<O> implements AsyncIterable<O> {
       this.call.cancel();
     }
     await this.ended;
-    this.signal?.throwIfAborted();
+    this.signal.throwIfAborted();
     if (this.#status && this.#status.code !== status.OK) throw failureOf(this.#status);
   }
 }

@@ -13,6 +13,8 @@ export interface AccessRequest {
   readonly launch?: Launch;
   /** Given with `terminal.signal`; SIGKILL needs `terminal.kill` of the same grant besides. */
   readonly signal?: SignalName;
+  /** Which signal is not asked yet: `signals` does not judge. Only for questions, never for an effect. */
+  readonly anySignal?: true;
   /** Given with `terminal.write`: the signals that the input would raise; see `signalsRaisedBy`. */
   readonly signalBytes?: readonly SignalName[];
   /** Given with `terminal.write`: bytes of the frame. Charged to a budget, not judged here. */

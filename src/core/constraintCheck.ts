@@ -14,13 +14,14 @@ export function violatedConstraint(
   request: AccessRequest,
   nowSeconds: number,
 ): ConstraintName | undefined {
-  const { action, launch, signal, signalBytes } = request;
+  const { action, launch, signal, anySignal, signalBytes } = request;
   if (isOver(constraints, nowSeconds)) return 'expires_at';
   if (launch !== undefined) {
     const violated = violatedByLaunch(constraints, launch);
     if (violated !== undefined) return violated;
   }
-  if (action === 'terminal.signal' && !allowsSignal(constraints, signal)) return 'signals';
+  const names = action === 'terminal.signal' && !anySignal;
+  if (names && !allowsSignal(constraints, signal)) return 'signals';
   if (signalBytes?.length && constraints.signalBytes === 'refuse') return 'signal_bytes';
   return undefined;
 }
@@ -37,7 +38,7 @@ function violatedByLaunch(constraints: Constraints, launch: Launch): ConstraintN
   return undefined;
 }
 
-function isSameArgv(a: readonly string[], b: readonly string[]): boolean {
+export function isSameArgv(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((argument, index) => argument === b[index]);
 }
 

@@ -87,6 +87,16 @@ export function maySetEnv(name: string, envAllow: readonly string[]): boolean {
   return !isProtectedEnvName(name) && matchesAny(envAllow, name);
 }
 
+/** Whether a list that holds `pattern` lets no variable be set that `envAllow` does not. */
+export function isWithinEnvAllow(pattern: string, envAllow: readonly string[]): boolean {
+  if (envAllow.includes(pattern)) return true;
+  if (!pattern.endsWith('*')) return maySetEnv(pattern, envAllow);
+  const prefix = pattern.slice(0, -1);
+  return [...envAllow, ...freeEnvNames].some(
+    (outer) => outer.endsWith('*') && prefix.startsWith(outer.slice(0, -1)),
+  );
+}
+
 function matchesAny(patterns: readonly string[], name: string): boolean {
   return patterns.some((pattern) =>
     pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,

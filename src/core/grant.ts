@@ -9,7 +9,7 @@ import {
   writeConstraints,
 } from './constraints.js';
 import { fieldInvalid } from './errors.js';
-import { asArray, asObjectOf, asText } from './jsonShape.js';
+import { asArray, asInteger, asObjectOf, asText } from './jsonShape.js';
 import type { Name } from './names.js';
 import { type GrantResource, parseResource, reaches } from './resource.js';
 import { exactName, type Selector, selects, selectsOwner } from './selector.js';
@@ -36,8 +36,17 @@ export interface Grant {
   readonly actions: readonly Capability[];
   readonly resource: GrantResource;
   readonly constraints: Constraints;
-  /** Of the issuer; put there by whoever verified the token. */
+  /** The grants that it is a part of, the root first, its parent last; absent unless delegated. */
+  readonly from?: readonly GrantAncestor[];
+  /** Of the issuer, or of that of the root; put there by whoever verified the token. */
   readonly ceiling?: Ceiling;
+}
+
+/** A grant further up, with those of its limits that all its parts share. */
+export interface GrantAncestor {
+  readonly id: string;
+  readonly maxTerminals?: number;
+  readonly writeBytesPerSecond?: number;
 }
 
 /** Why a grant does not cover a request: the first of these, in this order, that fails. */
@@ -59,13 +68,17 @@ export interface GrantDecision {
 
 /**
  * Reads `authorization_details`: every object a grant, every member known, all of it well-typed.
+ * `depth` is how often the token was delegated: each grant then names as many above it.
  * @throws FIELD_INVALID that names the path, never the value
  */
-export function parseGrants(details: unknown): readonly Grant[] {
-  const field = 'authorization_details';
+export function parseGrants(
+  details: unknown,
+  depth = 0,
+  field = 'authorization_details',
+): readonly Grant[] {
   const written = asArray(field, details);
   if (written.length > MAX_GRANTS) throw fieldInvalid(field, `holds over ${MAX_GRANTS} grants`);
-  const grants = written.map((value, index) => parseGrant(`${field}[${index}]`, value));
+  const grants = written.map((value, index) => parseGrant(`${field}[${index}]`, value, depth));
   if (new Set(grants.map((grant) => grant.id)).size < grants.length) {
     throw fieldInvalid(field, 'has two grants of the same id');
   }
@@ -76,13 +89,32 @@ export function parseGrants(details: unknown): readonly Grant[] {
 export function writeGrants(
   grants: readonly Grant[],
 ): readonly Readonly<Record<string, unknown>>[] {
-  return grants.map(({ id, actions, resource, constraints }) => ({
+  return grants.map(({ id, actions, resource, constraints, from }) => ({
     type: GRANT_TYPE,
     id,
     actions,
     resource,
     constraints: writeConstraints(constraints),
+    ...(from && { from: from.map(writeAncestor) }),
   }));
+}
+
+/** What a part of the grant says of it. */
+export function ancestorOf({ id, constraints }: Grant): GrantAncestor {
+  const { maxTerminals, writeBytesPerSecond } = constraints;
+  return {
+    id,
+    ...(maxTerminals !== undefined && { maxTerminals }),
+    ...(writeBytesPerSecond !== undefined && { writeBytesPerSecond }),
+  };
+}
+
+function writeAncestor({ id, maxTerminals, writeBytesPerSecond }: GrantAncestor) {
+  return {
+    id,
+    ...(maxTerminals !== undefined && { max_terminals: maxTerminals }),
+    ...(writeBytesPerSecond !== undefined && { write_bytes_per_second: writeBytesPerSecond }),
+  };
 }
 
 /** @throws FIELD_INVALID */
@@ -221,13 +253,33 @@ function lackingAction(
   return requiredActions(request).find((action) => !held.has(action)) ?? request.action;
 }
 
-function parseGrant(field: string, value: unknown): Grant {
-  const written = asObjectOf(field, value, ['type', 'id', 'actions', 'resource', 'constraints']);
+function parseGrant(field: string, value: unknown, depth: number): Grant {
+  const members = ['type', 'id', 'actions', 'resource', 'constraints'];
+  const written = asObjectOf(field, value, depth > 0 ? [...members, 'from'] : members);
   if (written.type !== GRANT_TYPE) throw fieldInvalid(`${field}.type`, `must be ${GRANT_TYPE}`);
   return {
     id: asText(`${field}.id`, written.id, MAX_GRANT_ID_LENGTH),
     actions: parseActions(`${field}.actions`, written.actions),
     resource: parseResource(`${field}.resource`, written.resource),
     constraints: parseConstraints(`${field}.constraints`, written.constraints),
+    ...(depth > 0 && { from: parseAncestors(`${field}.from`, written.from, depth) }),
   };
+}
+
+function parseAncestors(field: string, value: unknown, depth: number): readonly GrantAncestor[] {
+  const written = asArray(field, value);
+  if (written.length !== depth) throw fieldInvalid(field, `must name ${depth} grants`);
+  return written.map((item, index) => {
+    const path = `${field}[${index}]`;
+    const members = asObjectOf(path, item, ['id', 'max_terminals', 'write_bytes_per_second']);
+    const limit = (name: string, min: number) =>
+      Object.hasOwn(members, name) ? asInteger(`${path}.${name}`, members[name], min) : undefined;
+    const maxTerminals = limit('max_terminals', 0);
+    const writeBytesPerSecond = limit('write_bytes_per_second', 1);
+    return {
+      id: asText(`${path}.id`, members.id, MAX_GRANT_ID_LENGTH),
+      ...(maxTerminals !== undefined && { maxTerminals }),
+      ...(writeBytesPerSecond !== undefined && { writeBytesPerSecond }),
+    };
+  });
 }

@@ -1,7 +1,14 @@
 /** The resource of a grant: four selectors, all of which a terminal must match. */
 import { asObjectOf } from './jsonShape.js';
 import type { TerminalTuple } from './names.js';
-import { parseSelector, type Selector, selects, selectsOwner } from './selector.js';
+import {
+  isWithinOwnerSelector,
+  isWithinSelector,
+  parseSelector,
+  type Selector,
+  selects,
+  selectsOwner,
+} from './selector.js';
 
 export interface GrantResource {
   readonly owner: Selector;
@@ -22,10 +29,27 @@ export function parseResource(field: string, value: unknown): GrantResource {
 }
 
 export function reaches(resource: GrantResource, target: TerminalTuple): boolean {
-  return (
-    selectsOwner(resource.owner, target.owner) &&
-    selects(resource.agent, target.agent) &&
-    selects(resource.session, target.session) &&
-    selects(resource.terminal, target.id)
+  return outOfReach(resource, target) === undefined;
+}
+
+/** The first selector that does not match. */
+export function outOfReach(
+  resource: GrantResource,
+  target: TerminalTuple,
+): keyof GrantResource | undefined {
+  if (!selectsOwner(resource.owner, target.owner)) return 'owner';
+  if (!selects(resource.agent, target.agent)) return 'agent';
+  if (!selects(resource.session, target.session)) return 'session';
+  return selects(resource.terminal, target.id) ? undefined : 'terminal';
+}
+
+/** The first selector of `inner` that reaches beyond that of `outer`. */
+export function reachesBeyond(
+  inner: GrantResource,
+  outer: GrantResource,
+): keyof GrantResource | undefined {
+  if (!isWithinOwnerSelector(inner.owner, outer.owner)) return 'owner';
+  return (['agent', 'session', 'terminal'] as const).find(
+    (key) => !isWithinSelector(inner[key], outer[key]),
   );
 }

@@ -38,3 +38,16 @@ export function selectsOwner(selector: Selector, owner: Name): boolean {
 export function exactName(selector: Selector): Name | undefined {
   return isName(selector) ? selector : undefined;
 }
+
+/** Whether every name that `inner` reaches is reached by `outer`: an exact name, below a prefix, below `*`. */
+export function isWithinSelector(inner: Selector, outer: Selector): boolean {
+  const name = exactName(inner);
+  if (name !== undefined) return selects(outer, name);
+  return outer.endsWith('*') && inner.slice(0, -1).startsWith(outer.slice(0, -1));
+}
+
+/** As `isWithinSelector`, for owners. */
+export function isWithinOwnerSelector(inner: Selector, outer: Selector): boolean {
+  const name = exactName(inner);
+  return name === undefined ? isWithinSelector(inner, outer) : selectsOwner(outer, name);
+}

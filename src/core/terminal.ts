@@ -14,10 +14,13 @@ export type OnExit = 'leave' | 'sweep';
 
 /** Whose authority created a terminal: what budgets are charged to. No secret. */
 export interface CreatedBy {
+  /** Of the token at the root. */
   readonly issuer: string;
   readonly subject: string;
   /** Root grant first, then each ancestor, down to the grant that was used. */
   readonly grants: readonly string[];
+  /** Whom each grant after the root's was delegated to; absent when there is none. */
+  readonly actors?: readonly string[];
 }
 
 /** Marks by which a later supervisor recognises the processes of an instance. */

@@ -77,6 +77,9 @@ export function attach(context: ServerContext): AttachHandler {
               channel,
               delivery,
               fail,
+              renewed: () => {
+                stream.token = standing.permit.token;
+              },
               ended: ended.signal,
             }).catch(fail);
           },
@@ -117,6 +120,8 @@ interface Attached {
   readonly delivery: Delivery;
   /** Ends the stream by an error that came late. */
   readonly fail: (error: unknown) => void;
+  /** Called when another token has come into force. */
+  readonly renewed: () => void;
   /** Aborts when the stream has ended: what arrives later has no effect. */
   readonly ended: AbortSignal;
 }
@@ -193,6 +198,7 @@ async function takeFrames(context: ServerContext, attached: Attached): Promise<v
       case 'reauthenticate':
         await standing
           .reauthenticate(frame.value.token)
+          .then(attached.renewed)
           .catch(refuse(AttachFrameKind.REAUTHENTICATE));
         decisions.close();
         delivery.look();

@@ -1,15 +1,18 @@
 /** Who asks: exactly one token, sound, in time, over the connection it is bound to, not revoked. */
 import type { Metadata } from '@grpc/grpc-js';
-import { checkProof } from '../auth/proof.js';
+import { checkProof, type ProofMode, provesPossession } from '../auth/proof.js';
 import type { Revocations } from '../auth/revocation.js';
 import type { TokenVerifier, VerifiedToken } from '../auth/token.js';
 import { GranttyError } from '../core/errors.js';
 import type { Clock } from './clock.js';
+import type { LeaseBook } from './leaseBook.js';
 import type { Peer } from './peer.js';
 
 export interface Authenticator {
   readonly tokens: Pick<TokenVerifier, 'verify' | 'epoch'>;
   readonly revocations: Revocations;
+  readonly leases: LeaseBook;
+  readonly pop: ProofMode;
   readonly clock: Clock;
 }
 
@@ -21,25 +24,32 @@ export interface Credentials {
 
 /** @throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, POP_MISMATCH, GRANT_REVOKED, KEYS_UNAVAILABLE */
 export async function authenticate(
-  { tokens, revocations, clock }: Authenticator,
+  { tokens, revocations, leases, pop, clock }: Authenticator,
   { credentials, peer }: Credentials,
 ): Promise<VerifiedToken> {
   const text = typeof credentials === 'string' ? credentials : bearerToken(credentials);
   const token = await tokens.verify(text);
-  checkProof(token, peer.certificate?.thumbprint);
-  if (token.cnf && peer.certificate && peer.certificate.notAfter <= clock.now()) {
+  checkProof(token, peer.certificate?.thumbprint, pop);
+  const { certificate } = peer;
+  if (provesPossession(token, pop) && certificate && certificate.notAfter <= clock.now()) {
     throw new GranttyError('POP_MISMATCH', 'the client certificate has expired');
   }
   if (revocations.isRevoked(token)) {
     throw new GranttyError('GRANT_REVOKED', 'the token, or one that it descends from, was revoked');
   }
+  // At once, so that whoever revokes it from now on finds what is done under it.
+  leases.note(token);
   return token;
 }
 
 /** When the token, or the certificate that proves it, ends; milliseconds since the Unix epoch. */
-export function endOf(token: VerifiedToken, { certificate }: Peer): number {
+export function endOf(
+  { pop }: Authenticator,
+  token: VerifiedToken,
+  { certificate }: Peer,
+): number {
   const end = token.expiresAt * 1000;
-  return token.cnf && certificate ? Math.min(end, certificate.notAfter) : end;
+  return provesPossession(token, pop) && certificate ? Math.min(end, certificate.notAfter) : end;
 }
 
 /** RFC 6750, 2.1: the scheme in any case, one space, the token. */

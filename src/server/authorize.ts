@@ -1,7 +1,13 @@
+/**
+ * The one decision behind every RPC and every frame. Whoever holds a `Permit` got it here; nothing
+ * else in the server decides anything.
+ */
+import { inputCharges } from '../auth/budgets.js';
+import { provesPossession } from '../auth/proof.js';
 import type { VerifiedToken } from '../auth/token.js';
 import type { AccessRequest } from '../core/access.js';
 import type { Capability } from '../core/capability.js';
-import { fieldInvalid, GranttyError } from '../core/errors.js';
+import { type ErrorReason, fieldInvalid, GranttyError } from '../core/errors.js';
 import { considerGrants, type Grant, seesWhatever, soleOwner } from '../core/grant.js';
 import { type Name, parseName, type TerminalTuple } from '../core/names.js';
 import type { TerminalSnapshot } from '../supervisor/api.js';
@@ -9,6 +15,7 @@ import { authenticate, endOf } from './authentication.js';
 import { DecisionDraft } from './decisionDraft.js';
 import { notFound } from './errors.js';
 import type { Ask, Caller, Gate, Permit, Target } from './gate.js';
+import { leaseId } from './leaseBook.js';
 
 /**
  * Decides, in this order: who asks; what it is about, as stored; whether one grant covers it, its
@@ -17,32 +24,105 @@ import type { Ask, Caller, Gate, Permit, Target } from './gate.js';
  * @throws GranttyError that says why not, with its `decision_id`
  */
 export async function authorize(gate: Gate, caller: Caller, ask: Ask): Promise<Permit> {
-  const { action, inputBytes } = ask;
-  const draft = new DecisionDraft(gate, { ...caller, action, inputBytes });
+  const draft = draftOf(gate, caller, ask);
+  try {
+    return await decide(gate, caller, ask, draft);
+  } catch (error) {
+    throw await draft.deny(error);
+  }
+}
+
+async function decide(gate: Gate, caller: Caller, ask: Ask, draft: DecisionDraft): Promise<Permit> {
+  const token = await authenticate(gate, caller);
+  draft.token = token;
+
+  const { target, terminal } = await resolve(gate, token, ask, draft);
+
+  const { grant, request } = await cover(gate, token, ask, target, terminal, draft);
+
+  askPolicy(gate, caller, token, request, draft);
+
+  chargeInput(gate, token, grant, ask.inputBytes);
+
+  await draft.allow(grant);
+
+  return {
+    decisionId: draft.id,
+    token,
+    grant,
+    target,
+    key: { owner: target.owner, id: target.id, ...(terminal && { uid: terminal.record.uid }) },
+    ...(terminal && { terminal }),
+    ...(request.launch && { launch: request.launch }),
+    lease: { id: leaseId(token), notAfter: endOfPermit(gate, caller, token, grant) },
+  };
+}
+
+function draftOf(gate: Gate, caller: Caller, { action, inputBytes }: Ask): DecisionDraft {
+  return new DecisionDraft(gate, { ...caller, action, inputBytes });
+}
+
+/** What would be decided. */
+export interface Assessment {
+  readonly decisionId: string;
+  readonly token: VerifiedToken;
+  /** Present when it would be allowed. */
+  readonly grant?: Grant;
+  /** Present when it would not. */
+  readonly refusal?: GranttyError;
+  /** As far as it is known. */
+  readonly target: DecisionDraft['target'];
+  readonly considered: DecisionDraft['considered'];
+  readonly policy: DecisionDraft['policy'];
+}
+
+/** Refusals that are an answer to the question what would be decided. */
+const REFUSALS: readonly ErrorReason[] = ['GRANT_MISSING', 'POLICY_DENIED', 'TERMINAL_NOT_FOUND'];
+
+/** Decides as `authorize` does, and tells how it came about. @throws what is no decision */
+export async function assess(gate: Gate, caller: Caller, ask: Ask): Promise<Assessment> {
+  const draft = draftOf(gate, caller, ask);
+  const told = (token: VerifiedToken) => ({
+    decisionId: draft.id,
+    token,
+    target: draft.target,
+    considered: draft.considered,
+    policy: draft.policy,
+  });
+  try {
+    const { token, grant } = await decide(gate, caller, ask, draft);
+    return { ...told(token), grant };
+  } catch (error) {
+    const refusal = await draft.deny(error);
+    const isRefusal = refusal instanceof GranttyError && REFUSALS.includes(refusal.reason);
+    if (draft.token === undefined || !isRefusal) throw refusal;
+    return { ...told(draft.token), refusal };
+  }
+}
+
+/** What was decided about the caller's own authority. */
+export interface OwnPermit<T> {
+  readonly decisionId: string;
+  readonly token: VerifiedToken;
+  readonly judged: T;
+}
+
+/**
+ * For what a token may do with itself: `judge` says what that is, or throws why not. On record either
+ * way before anything is done.
+ */
+export async function authorizeOwn<T>(
+  gate: Gate,
+  caller: Caller,
+  judge: (token: VerifiedToken, decisionId: string) => T,
+): Promise<OwnPermit<T>> {
+  const draft = new DecisionDraft(gate, caller);
   try {
     const token = await authenticate(gate, caller);
     draft.token = token;
-
-    const { target, terminal } = await resolve(gate, token, ask, draft);
-
-    const { grant, request } = await cover(gate, token, ask, target, terminal, draft);
-
-    askPolicy(gate, caller, token, request, draft);
-
-    chargeInput(gate, token, grant, inputBytes);
-
-    await draft.allow(grant);
-
-    return {
-      decisionId: draft.id,
-      token,
-      grant,
-      target,
-      key: { owner: target.owner, id: target.id, ...(terminal && { uid: terminal.record.uid }) },
-      ...(terminal && { terminal }),
-      ...(request.launch && { launch: request.launch }),
-      lease: { id: leaseId(token), notAfter: endOfPermit(caller, token, grant) },
-    };
+    const judged = judge(token, draft.id);
+    await draft.allow();
+    return { decisionId: draft.id, token, judged };
   } catch (error) {
     throw await draft.deny(error);
   }
@@ -133,7 +213,7 @@ interface Covered {
 async function cover(
   gate: Gate,
   token: VerifiedToken,
-  { action, also, launch, signal, signalBytes, inputBytes }: Ask,
+  { action, also, launch, signal, anySignal, signalBytes, inputBytes }: Ask,
   target: TerminalTuple,
   terminal: TerminalSnapshot | undefined,
   draft: DecisionDraft,
@@ -149,6 +229,7 @@ async function cover(
     target,
     ...(also && { also }),
     ...(signal && { signal }),
+    ...(anySignal && { anySignal }),
     ...(signalBytes && { signalBytes }),
     ...(inputBytes !== undefined && { inputBytes }),
   };
@@ -172,16 +253,17 @@ function grantMissing(requiredAction: Capability): GranttyError {
 export function askPolicy(
   gate: Gate,
   { peer }: Caller,
-  { issuer, subject, clientId, actors, cnf }: VerifiedToken,
+  token: VerifiedToken,
   access: AccessRequest,
   draft?: DecisionDraft,
 ): void {
+  const { issuer, subject, clientId, actors } = token;
   let cause: unknown;
   try {
     const decided = gate.policy.decide({
       principal: { issuer, subject, clientId, actors },
       access,
-      peer: { address: peer.address, provesPossession: cnf !== undefined },
+      peer: { address: peer.address, provesPossession: provesPossession(token, gate.pop) },
     });
     if (draft) draft.policy = decided;
     if (decided.permit) return;
@@ -197,26 +279,27 @@ export function askPolicy(
 /** Charges input to the grant's rate. @throws RATE_LIMITED, and nothing was charged */
 export function chargeInput(
   gate: Gate,
-  { issuer, subject }: VerifiedToken,
-  { id: grantId, constraints }: Grant,
+  token: VerifiedToken,
+  grant: Grant,
   bytes: number | undefined,
 ): void {
-  const limit = constraints.writeBytesPerSecond;
-  if (bytes === undefined || limit === undefined) return;
-  const waitMs = gate.inputRates.take([{ holder: { issuer, subject, grantId }, limit }], bytes);
+  if (bytes === undefined) return;
+  const charges = inputCharges(token, grant);
+  const waitMs = charges.length === 0 ? 0 : gate.inputRates.take(charges, bytes);
   if (waitMs === 0) return;
+  const limit = Math.min(...charges.map((charge) => charge.limit));
   throw new GranttyError('RATE_LIMITED', `the grant allows ${limit} bytes of input a second`, {
     retryAfterMs: waitMs,
   });
 }
 
-/** Names all that is done under a token, so that revoking it can fence everything at once. */
-export function leaseId({ issuer, jti }: Pick<VerifiedToken, 'issuer' | 'jti'>): string {
-  return JSON.stringify([issuer, jti]);
-}
-
-function endOfPermit({ peer }: Caller, token: VerifiedToken, { constraints }: Grant): number {
-  const end = endOf(token, peer);
+function endOfPermit(
+  gate: Gate,
+  { peer }: Caller,
+  token: VerifiedToken,
+  { constraints }: Grant,
+): number {
+  const end = endOf(gate, token, peer);
   return constraints.expiresAt === undefined ? end : Math.min(end, constraints.expiresAt * 1000);
 }
 

@@ -7,14 +7,19 @@ export interface Clock {
   after(ms: number, task: () => void): () => void;
 }
 
-/** The longest delay that a Node.js timer takes; a longer one would fire at once. */
+/** The longest delay that a Node.js timer takes, 24.8 days; a longer one would fire at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, task) {
-    const timer = setTimeout(task, Math.min(Math.max(ms, 0), MAX_DELAY_MS));
-    timer.unref();
+    let timer: NodeJS.Timeout;
+    const wait = (left: number): void => {
+      const isLast = left <= MAX_DELAY_MS;
+      const next = isLast ? task : () => wait(left - MAX_DELAY_MS);
+      timer = setTimeout(next, isLast ? Math.max(left, 0) : MAX_DELAY_MS).unref();
+    };
+    wait(ms);
     return () => clearTimeout(timer);
   },
 };

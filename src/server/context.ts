@@ -1,10 +1,12 @@
 /** What handlers of RPCs share. */
 import type { Logger } from 'pino';
+import type { Delegation } from '../auth/delegation.js';
 import type { Supervisor } from '../supervisor/api.js';
 import type { Clock } from './clock.js';
 import type { Gate } from './gate.js';
 import type { Hub } from './hub.js';
 import type { OpenStreams } from './openStreams.js';
+import type { Revoker } from './revoker.js';
 import type { TerminalQuota } from './terminalQuota.js';
 import type { WatcherList } from './watcherList.js';
 
@@ -17,6 +19,9 @@ export interface ServerContext {
   readonly watchers: WatcherList;
   readonly streams: OpenStreams;
   readonly quota: TerminalQuota;
+  readonly revoker: Revoker;
+  /** Absent: this server signs no tokens. */
+  readonly delegation?: Delegation;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Semantic version of the server. */

@@ -1,4 +1,5 @@
 /** CreateTerminal and StartTerminal: the two ways a process begins. */
+import { holderOf } from '../auth/budgets.js';
 import type { Launch } from '../core/access.js';
 import { isEnvName, isFixedEnvName } from '../core/envNames.js';
 import { DEFAULT_SIZE } from '../core/limits.js';
@@ -9,6 +10,7 @@ import {
   StartTerminalRequestSchema,
   type TerminalService,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
+import type { Supervisor } from '../supervisor/api.js';
 import type { ServerContext } from './context.js';
 import {
   checkCommand,
@@ -26,7 +28,7 @@ import { storedTarget } from './refs.js';
 import { requestMark } from './requestMark.js';
 import { onExitOf, toTerminal } from './wire.js';
 
-const DEFAULT_SESSION = 'default';
+export const DEFAULT_SESSION = 'default';
 
 /** What made a plain terminal, as its record says. */
 const PLAIN_BACKEND = 'command';
@@ -51,17 +53,35 @@ export function createTerminal({
     });
   };
 
-  async function launchOf(request: CreateTerminalRequest, owner: Name): Promise<Launch> {
+  function launchOf(request: CreateTerminalRequest, owner: Name): Promise<Launch> {
     const { command, cwd, env } = request;
-    const asked = { command, cwd, envNames: settable(env) };
-    if (command.length > 0 && cwd !== undefined) return { ...asked, cwd };
-    const defaults = await supervisor.defaults(owner);
-    return {
-      ...asked,
-      command: command.length > 0 ? command : defaults.command,
-      cwd: cwd ?? defaults.cwd,
-    };
+    return withDefaults(supervisor, owner, { command, cwd, envNames: settable(env) });
   }
+}
+
+/** What would run for a request that leaves command or working directory to the owner's defaults. */
+export async function withDefaults(
+  supervisor: Pick<Supervisor, 'defaults'>,
+  owner: Name,
+  asked: Omit<Launch, 'cwd'> & { readonly cwd: string | undefined },
+): Promise<Launch> {
+  const { command, cwd } = asked;
+  if (command.length > 0 && cwd !== undefined) return { ...asked, cwd };
+  const defaults = await supervisor.defaults(owner);
+  return {
+    ...asked,
+    command: command.length > 0 ? command : defaults.command,
+    cwd: cwd ?? defaults.cwd,
+  };
+}
+
+/** What would run in a new instance of a stored terminal. */
+export async function storedLaunch(
+  supervisor: Pick<Supervisor, 'launchPlan'>,
+  { owner, id }: { readonly owner: Name; readonly id: Name },
+): Promise<Launch> {
+  const { command, cwd, env } = await supervisor.launchPlan({ owner, id });
+  return { command, cwd, envNames: Object.keys(env) };
 }
 
 /** Checks all fields. */
@@ -84,7 +104,7 @@ function specOf(request: CreateTerminalRequest, permit: Permit) {
     name: request.name,
     backend: PLAIN_BACKEND,
     onExit: request.onExit === undefined ? 'leave' : known('on_exit', onExitOf(request.onExit)),
-    createdBy: { issuer: token.issuer, subject: token.subject, grants: [grant.id] },
+    createdBy: holderOf(token, grant),
     ...(cwdUnder && { cwdUnder }),
     ...(mark && { request: mark }),
   } as const;
@@ -99,10 +119,7 @@ export function startTerminal({
     const ask = {
       action: 'terminal.create',
       target: storedTarget(request.terminal),
-      launch: async ({ owner, id }: { owner: Name; id: Name }): Promise<Launch> => {
-        const { command, cwd, env } = await supervisor.launchPlan({ owner, id });
-        return { command, cwd, envNames: Object.keys(env) };
-      },
+      launch: (target: { owner: Name; id: Name }) => storedLaunch(supervisor, target),
     } as const;
     return perform(gate, callerOf(call), ask, async (permit) => {
       const { cwdUnder } = permit.grant.constraints;

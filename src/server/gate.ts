@@ -33,6 +33,8 @@ export interface Ask {
   ) => Promise<Launch>;
   /** For a signal; undefined when the caller named none that exists. */
   readonly signal?: SignalName | undefined;
+  /** For a question about signals that names none. */
+  readonly anySignal?: true;
   readonly signalBytes?: readonly SignalName[];
   readonly inputBytes?: number;
 }

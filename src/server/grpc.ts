@@ -1,3 +1,4 @@
+/** The bridge from protobuf-es service descriptors to grpc-js: definitions and handlers. */
 import type {
   DescMessage,
   DescMethod,

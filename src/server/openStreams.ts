@@ -11,10 +11,13 @@ export interface OpenStream extends Disposable {
   end(error: unknown): void;
   /** Called when its authority may have changed. Must not throw. */
   onRecheck: () => void;
+  /** In force on it now. */
+  token: VerifiedToken;
 }
 
 export class OpenStreams {
-  readonly #open = new Set<OpenStream>();
+  /** With what is called at its end. */
+  readonly #open = new Map<OpenStream, () => void>();
   readonly #perPrincipal = new Map<string, number>();
   #draining = false;
 
@@ -33,8 +36,9 @@ export class OpenStreams {
    * stream unread holds memory for as long.
    * @throws QUOTA_STREAMS, SERVER_DRAINING
    */
-  open({ issuer, subject }: VerifiedToken, over: AbortSignal): OpenStream {
+  open(token: VerifiedToken, over: AbortSignal): OpenStream {
     if (this.#draining) throw serverDraining();
+    const { issuer, subject } = token;
     const principal = JSON.stringify([issuer, subject]);
     const count = this.#perPrincipal.get(principal) ?? 0;
     if (count >= this.maxPerPrincipal) {
@@ -49,9 +53,13 @@ export class OpenStreams {
       stop: controller.signal,
       end: (error) => controller.abort(error),
       onRecheck: () => {},
-      [Symbol.dispose]: () => this.#open.delete(stream),
+      token,
+      [Symbol.dispose]: () => {
+        this.#open.get(stream)?.();
+        this.#open.delete(stream);
+      },
     };
-    this.#open.add(stream);
+    this.#open.set(stream, () => {});
     if (over.aborted) this.#giveBack(principal);
     else over.addEventListener('abort', () => this.#giveBack(principal), { once: true });
     return stream;
@@ -65,13 +73,34 @@ export class OpenStreams {
 
   /** Has every stream look at its authority again: after a revocation, a new policy, new keys. */
   recheck(): void {
-    for (const stream of [...this.#open]) stream.onRecheck();
+    for (const stream of [...this.#open.keys()]) stream.onRecheck();
+  }
+
+  /** As `recheck`; tells how many streams of revoked tokens that ends, and when they have ended. */
+  endRevoked(isRevoked: (token: VerifiedToken) => boolean): {
+    readonly count: number;
+    readonly ended: Promise<unknown>;
+  } {
+    const theirs = [...this.#open.keys()].filter(({ token }) => isRevoked(token));
+    const ended = Promise.all(theirs.map((stream) => this.#endOf(stream)));
+    this.recheck();
+    return { count: theirs.length, ended };
+  }
+
+  #endOf(stream: OpenStream): Promise<void> {
+    const others = this.#open.get(stream);
+    return new Promise((resolve) => {
+      this.#open.set(stream, () => {
+        others?.();
+        resolve();
+      });
+    });
   }
 
   /** Ends every stream with SERVER_DRAINING; none opens any more. */
   drain(): void {
     this.#draining = true;
-    for (const stream of [...this.#open]) stream.end(serverDraining());
+    for (const stream of [...this.#open.keys()]) stream.end(serverDraining());
   }
 }
 

@@ -10,16 +10,25 @@ import type { Permit } from './gate.js';
  * The body is hashed as JSON with sorted keys: clients encode a map in any order.
  */
 export function requestMark<M extends DescMessage>(
-  { token, key }: Permit,
+  { token, key }: Pick<Permit, 'token' | 'key'>,
   method: string,
+  schema: M,
+  request: MessageShape<M> & { readonly requestId: string },
+): RequestMark | undefined {
+  const { issuer, subject } = token;
+  return markOf([issuer, subject, method, key.owner, key.id], schema, request);
+}
+
+/** `whose` is what request ids count for. */
+export function markOf<M extends DescMessage>(
+  whose: readonly string[],
   schema: M,
   request: MessageShape<M> & { readonly requestId: string },
 ): RequestMark | undefined {
   const requestId = parseRequestId(request.requestId);
   if (requestId === undefined) return undefined;
-  const { issuer, subject } = token;
   return {
-    key: sha256(JSON.stringify([issuer, subject, method, key.owner, key.id, requestId])),
+    key: sha256(JSON.stringify([...whose, requestId])),
     bodyHash: sha256(JSON.stringify(toJson(schema, request), sortKeys)),
   };
 }

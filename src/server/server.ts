@@ -4,10 +4,13 @@ import { HealthImplementation } from 'grpc-health-check';
 import type { Logger } from 'pino';
 import type { AuditTrail } from '../audit/trail.js';
 import { RateBudgets } from '../auth/budgets.js';
+import type { Delegation } from '../auth/delegation.js';
 import type { Policy } from '../auth/policy.js';
+import type { ProofMode } from '../auth/proof.js';
 import type { Revocations } from '../auth/revocation.js';
 import type { TokenVerifier } from '../auth/token.js';
 import { MAX_MESSAGE_BYTES } from '../core/limits.js';
+import type { Revoked } from '../core/revoked.js';
 import {
   file_grantty_v1_grant_service,
   GrantService,
@@ -32,14 +35,20 @@ import type { ServerContext } from './context.js';
 import { createTerminal, startTerminal } from './createTerminal.js';
 import { TlsCredentials, type TlsMaterial } from './credentials.js';
 import type { Gate } from './gate.js';
+import { checkAccess } from './grantCheck.js';
+import { delegate } from './grantDelegate.js';
+import { introspect } from './grantIntrospect.js';
+import { revoke } from './grantRevoke.js';
 import { type Boundary, serviceDefinition, serviceHandlers } from './grpc.js';
 import { Hub } from './hub.js';
+import { LeaseBook } from './leaseBook.js';
 import { Listener } from './listener.js';
 import { listTerminals } from './listTerminals.js';
 import { OpenStreams, serverDraining } from './openStreams.js';
 import { callerOf } from './perform.js';
 import { observeStreams } from './rawStreams.js';
 import { addReflection } from './reflection.js';
+import { type RevocationResult, Revoker } from './revoker.js';
 import { serverInfo } from './serverInfo.js';
 import { statusOf, Unimplemented } from './status.js';
 import { terminalCalls } from './terminalCalls.js';
@@ -87,6 +96,10 @@ export interface ServerOptions {
   readonly tokens: TokenVerifier;
   readonly policy: Policy;
   readonly revocations: Revocations;
+  /** Signs delegated tokens; absent: there are none. */
+  readonly delegation?: Delegation;
+  /** Default: if-present. */
+  readonly pop?: ProofMode;
   readonly audit: AuditTrail;
   readonly logger: Logger;
   /** `insecure` speaks plain HTTP/2: for tests on loopback. */
@@ -106,6 +119,8 @@ export interface GranttyServer extends AsyncDisposable {
     readonly watchedTerminals: number;
     readonly connections: number;
   };
+  /** Revokes in the operator's name; in force at once. @throws as `Revoking.done` */
+  revoke(what: Revoked): Promise<RevocationResult>;
   /** Has open streams look at their authority again: after a revocation, new keys, a new policy. */
   recheck(): void;
   /** Connections from now on get this certificate. */
@@ -165,6 +180,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
         connections: listener.connections,
       };
     },
+    revoke: (what) => context.revoker.begin(what).done,
     recheck: () => streams.recheck(),
     replaceTls: (material) => tls?.replace(material),
     drain,
@@ -174,26 +190,31 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
 
 function contextOf(options: ServerOptions, limits: ServerLimits): ServerContext {
   const { supervisor, stateDir, logger, version, clock = systemClock } = options;
-  const { tokens, policy, revocations, audit } = options;
+  const { tokens, policy, revocations, audit, delegation, pop = 'if-present' } = options;
   const inputRates = new RateBudgets(() => clock.now());
   const gate: Gate = {
     supervisor,
     tokens,
     policy,
     revocations,
+    leases: new LeaseBook(),
+    pop,
     audit,
     inputRates,
     clock,
     logger,
   };
+  const streams = new OpenStreams(limits.maxStreamsPerPrincipal);
   return {
     gate,
     supervisor,
     stateDir,
     hub: new Hub(supervisor),
     watchers: new WatcherList(),
-    streams: new OpenStreams(limits.maxStreamsPerPrincipal),
+    streams,
     quota: new TerminalQuota(supervisor),
+    revoker: new Revoker(gate, streams, clock),
+    ...(delegation && { delegation }),
     clock,
     logger,
     version,
@@ -233,9 +254,20 @@ function addServices(server: Server, context: ServerContext): void {
     serviceDefinition(ServerService),
     serviceHandlers(ServerService, serverInfo(context, names), boundary),
   );
-  for (const service of [SessionService, GrantService]) {
-    server.addService(serviceDefinition(service), serviceHandlers(service, {}, boundary));
-  }
+  server.addService(
+    serviceDefinition(GrantService),
+    serviceHandlers(
+      GrantService,
+      {
+        introspect: introspect(context),
+        checkAccess: checkAccess(context),
+        delegate: delegate(context),
+        revoke: revoke(context),
+      },
+      boundary,
+    ),
+  );
+  server.addService(serviceDefinition(SessionService), serviceHandlers(SessionService, {}, boundary));
 }
 
 /** The whole server goes by the empty name. */

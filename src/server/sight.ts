@@ -37,7 +37,7 @@ export async function authorizeItems(
     return {
       decisionId: draft.id,
       token,
-      notAfter: endOf(token, caller.peer),
+      notAfter: endOf(gate, token, caller.peer),
       narrowsAt: Math.min(...ends.filter((end) => end > gate.clock.now())),
       reachesAnything: grants.length > 0,
       sees: (terminal) => {

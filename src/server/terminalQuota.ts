@@ -1,9 +1,11 @@
 /**
- * Holds a grant's `max_terminals`: the live terminals that records say were created under it, and
- * the creations that are under way. Counted from the records, so that a restart forgets nothing.
+ * Holds `max_terminals` of a grant and of each that it is a part of: the live terminals that records
+ * say were created under them, and the creations that are under way. Counted from the records, so
+ * that a restart forgets nothing.
  */
+import { type Charge, holderKey, isChargedTo, terminalCharges } from '../auth/budgets.js';
 import { GranttyError } from '../core/errors.js';
-import { isLive, type TerminalRecord } from '../core/terminal.js';
+import { isLive } from '../core/terminal.js';
 import type { Supervisor } from '../supervisor/api.js';
 import type { Permit } from './gate.js';
 
@@ -14,49 +16,57 @@ export class TerminalQuota {
   constructor(private readonly supervisor: Supervisor) {}
 
   /**
-   * Runs `effect`, which makes the permit's terminal live, within the limit.
+   * Runs `effect`, which makes the permit's terminal live, within all limits.
    * @throws QUOTA_TERMINALS, and the effect has not begun
    */
-  async within<T>(permit: Permit, effect: () => Promise<T>): Promise<T> {
-    const limit = permit.grant.constraints.maxTerminals;
-    if (limit === undefined) return effect();
-    const holder = holderOf(permit);
-    const mine = nameOf(permit.target);
-    const underWay = this.#underWay.get(holder) ?? new Map<string, number>();
-    this.#underWay.set(holder, underWay);
+  async within<T>({ token, grant, target }: Permit, effect: () => Promise<T>): Promise<T> {
+    const charges = terminalCharges(token, grant);
+    if (charges.length === 0) return effect();
+    const mine = nameOf(target);
     // Taken before anything is awaited: of two calls at the limit the later one sees the earlier.
-    const before = new Set(underWay.keys());
-    underWay.set(mine, (underWay.get(mine) ?? 0) + 1);
+    const taken = charges.map((charge) => this.#take(charge, mine));
     try {
-      for (const { record } of await this.supervisor.list()) {
-        if (isLive(record.state) && isCharged(record, permit)) before.add(nameOf(record));
-      }
-      // A repeated create of the same terminal is answered as the first was.
-      before.delete(mine);
-      if (before.size >= limit) {
-        throw new GranttyError('QUOTA_TERMINALS', `the grant allows ${limit} live terminals`);
+      const terminals = await this.supervisor.list();
+      for (const { charge, before } of taken) {
+        for (const { record } of terminals) {
+          const { createdBy } = record;
+          const counts = createdBy && isChargedTo(createdBy, charge.holder);
+          if (counts && isLive(record.state)) before.add(nameOf(record));
+        }
+        // A repeated create of the same terminal is answered as the first was.
+        before.delete(mine);
+        if (before.size >= charge.limit) throw usedUp(charge);
       }
       return await effect();
     } finally {
-      const left = (underWay.get(mine) ?? 1) - 1;
-      if (left > 0) underWay.set(mine, left);
-      else underWay.delete(mine);
-      if (underWay.size === 0) this.#underWay.delete(holder);
+      for (const { charge } of taken) this.#giveBack(charge, mine);
     }
+  }
+
+  /** Counts one more under way, and tells which were before. */
+  #take(charge: Charge, mine: string): { readonly charge: Charge; readonly before: Set<string> } {
+    const holder = holderKey(charge.holder);
+    const underWay = this.#underWay.get(holder) ?? new Map<string, number>();
+    const before = new Set(underWay.keys());
+    this.#underWay.set(holder, underWay.set(mine, (underWay.get(mine) ?? 0) + 1));
+    return { charge, before };
+  }
+
+  #giveBack(charge: Charge, mine: string): void {
+    const holder = holderKey(charge.holder);
+    const underWay = this.#underWay.get(holder);
+    const left = (underWay?.get(mine) ?? 1) - 1;
+    if (left > 0) underWay?.set(mine, left);
+    else underWay?.delete(mine);
+    if (underWay?.size === 0) this.#underWay.delete(holder);
   }
 }
 
-function isCharged({ createdBy }: TerminalRecord, { token, grant }: Permit): boolean {
-  return (
-    createdBy !== undefined &&
-    createdBy.issuer === token.issuer &&
-    createdBy.subject === token.subject &&
-    createdBy.grants.includes(grant.id)
-  );
-}
-
-function holderOf({ token, grant }: Permit): string {
-  return JSON.stringify([token.issuer, token.subject, grant.id]);
+function usedUp({ holder, limit }: Charge): GranttyError {
+  const grant = holder.grants.at(-1) ?? '';
+  return new GranttyError('QUOTA_TERMINALS', `grant ${grant} allows ${limit} live terminals`, {
+    metadata: { grant_id: grant },
+  });
 }
 
 function nameOf({ owner, id }: { readonly owner: string; readonly id: string }): string {

@@ -56,6 +56,11 @@ const signalFromWire: Readonly<Record<keyof typeof pb.Signal, SignalName | undef
   ALRM: 'SIGALRM',
 };
 
+export function toSignal(name: SignalName): pb.Signal {
+  const key = keyOf(signalFromWire, name);
+  return key === undefined ? pb.Signal.UNSPECIFIED : pb.Signal[key];
+}
+
 /** Undefined for UNSPECIFIED and for a value that this server does not know. */
 export function signalOf(signal: pb.Signal): SignalName | undefined {
   const name = pb.Signal[signal] as keyof typeof pb.Signal | undefined;

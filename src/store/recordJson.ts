@@ -40,6 +40,7 @@ export function recordToJson(record: TerminalRecord): string {
       issuer: createdBy.issuer,
       subject: createdBy.subject,
       grants: createdBy.grants,
+      actors: createdBy.actors,
     },
     exit_code: exit?.exitCode,
     signal: exit?.signal,
@@ -60,9 +61,9 @@ export function recordToJson(record: TerminalRecord): string {
 function inline(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inline).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(
-    ([key, item]) => `${JSON.stringify(key)}: ${inline(item)}`,
-  );
+  const members = Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .map(([key, item]) => `${JSON.stringify(key)}: ${inline(item)}`);
   return `{${members.join(', ')}}`;
 }
 
@@ -94,7 +95,14 @@ const recordShape = z.object({
   backend: text.default('command'),
   name: text.default(''),
   on_exit: z.enum(['leave', 'sweep']).default('leave'),
-  created_by: z.object({ issuer: text, subject: text, grants: z.array(text) }).optional(),
+  created_by: z
+    .object({
+      issuer: text,
+      subject: text,
+      grants: z.array(text),
+      actors: z.array(text).min(1).exactOptional(),
+    })
+    .optional(),
   exit_code: z.int().min(0).max(255).optional(),
   signal: text.optional(),
   reason: text.optional(),

@@ -11,7 +11,7 @@ import type { Log } from './context.js';
 import { serveSupervisor } from './socket/socketServer.js';
 
 /** Holds whoever supervises the directory, in a process of its own or not. */
-const LOCK_FILE = 'supervisor.lock';
+export const SUPERVISOR_LOCK = 'supervisor.lock';
 
 /** There while a detached supervisor serves: its pid and a newline. */
 const PID_FILE = 'supervisor.pid';
@@ -47,7 +47,7 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
   const { stateDir, log, signal } = options;
   const path = options.socketPath ?? supervisorSocket(stateDir.path);
   const pidFile = join(stateDir.path, PID_FILE);
-  await using _lock = await acquireLock(join(stateDir.path, LOCK_FILE));
+  await using _lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
   if (options.socketPath === undefined) await ensurePrivateDir(join(path, '..'));
   await using supervisor = await options.create();
   await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
@@ -99,7 +99,7 @@ export async function stopDetached(stateDir: string, timeoutMs: number): Promise
   }
   const pid = await pidIn(pidFile);
   // The lock is held and names the same process: the pid is not one that was left and used again.
-  if (pid === undefined || pid !== (await pidIn(join(stateDir, LOCK_FILE)))) {
+  if (pid === undefined || pid !== (await pidIn(join(stateDir, SUPERVISOR_LOCK)))) {
     throw new Error(`${heldBy.message}, which is no detached supervisor; end that process instead`);
   }
   process.kill(pid, 'SIGTERM');
@@ -116,7 +116,7 @@ export async function stopDetached(stateDir: string, timeoutMs: number): Promise
 /** Why the lock cannot be had, which names who has it; undefined when nobody does. */
 async function holder(stateDir: string): Promise<Error | undefined> {
   try {
-    await using _lock = await acquireLock(join(stateDir, LOCK_FILE));
+    await using _lock = await acquireLock(join(stateDir, SUPERVISOR_LOCK));
     return undefined;
   } catch (error) {
     if (errorCode(error) === 'ELOCKED' && error instanceof Error) return error;

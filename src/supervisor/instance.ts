@@ -1,5 +1,6 @@
 /** One process instance of a terminal: its PTY, its open log, and the pipeline between them. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { GranttyError } from '../core/errors.js';
 import type { ExitEvent, ExitStatus, TerminalSize } from '../core/event.js';
 import type { SignalName } from '../core/signals.js';
@@ -7,6 +8,7 @@ import type { TerminalRecord } from '../core/terminal.js';
 import { resolveCommand, resolveCwd } from '../pty/command.js';
 import { childEnvironment } from '../pty/environment.js';
 import { foregroundState, signalForeground } from '../pty/foreground.js';
+import { readProcess } from '../pty/processTable.js';
 import { findTree, type TreeMarks } from '../pty/processTree.js';
 import { openPty, type Pty, type PtyExit, type PtySpec } from '../pty/pty.js';
 import type { EventLog } from '../store/eventLog.js';
@@ -97,6 +99,15 @@ export class Instance {
       },
     };
     this.exit = this.#pty.exit.then((exit) => this.#record(exit));
+  }
+
+  /**
+   * Resolves when the child has made the terminal its own, within a millisecond or so of the fork:
+   * before that it has no foreground group that could be signalled.
+   */
+  async onTerminal(): Promise<void> {
+    const { pid, ttyDevice } = this.marks;
+    while (!this.#exited && readProcess(pid)?.ttyDevice !== ttyDevice) await delay(1);
   }
 
   get firstSeq(): number {

@@ -10,8 +10,10 @@ import { MAX_EVENT_DATA_BYTES, MAX_UNLOGGED_BYTES } from '../core/limits.js';
 import type { LiveItem } from './api.js';
 import { untilWritten } from './untilWritten.js';
 
-/** Milliseconds: a batch this soon after the last one belongs to a flood, and waits this long to fill. */
+/** Milliseconds: a batch this soon after a large one belongs to a flood, and waits this long to fill. */
 const FLOOD_MS = 2;
+/** Bytes that make a batch a large one: a full read of the kernel's PTY. Round trips stay below it. */
+const FLOOD_BYTES = 4096;
 
 /** What the pipeline needs of a log; `EventLog` is one. */
 export interface OutputLog {
@@ -54,6 +56,7 @@ export class OutputPipeline {
   /** Stated with the next output event. */
   #sizeToState: TerminalSize | undefined;
   #lastBatchAt = 0;
+  #lastBatchBytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing = false;
   #idle: (() => void) | undefined;
@@ -122,7 +125,8 @@ export class OutputPipeline {
 
   #schedule(): void {
     if (this.#writing || this.#stop.signal.aborted) return;
-    const flood = performance.now() - this.#lastBatchAt < FLOOD_MS;
+    const flood =
+      this.#lastBatchBytes >= FLOOD_BYTES && performance.now() - this.#lastBatchAt < FLOOD_MS;
     if (!flood || this.#pendingBytes >= MAX_EVENT_DATA_BYTES) this.#flushNow();
     else this.#timer ??= setTimeout(() => this.#flushNow(), FLOOD_MS);
   }
@@ -149,6 +153,7 @@ export class OutputPipeline {
     for (const item of items) publish(item);
     this.#pendingBytes -= takenBytes;
     this.#lastBatchAt = performance.now();
+    this.#lastBatchBytes = takenBytes;
     this.#writing = false;
     if (this.#paused && this.#pendingBytes < MAX_UNLOGGED_BYTES / 2) this.#setPaused(false);
     if (this.#pending.length > 0) this.#schedule();

@@ -131,6 +131,7 @@ export class Terminal {
     this.#publishedNext = instance.nextSeq;
     this.#seqs = undefined;
     this.#ended = this.#finish(instance);
+    // Nothing is awaited before this, so that it comes before whatever the exit records.
     await this.#save(
       {
         ...planned,
@@ -141,6 +142,7 @@ export class Terminal {
       },
       true,
     );
+    await instance.onTerminal();
   }
 
   /** Records the exit, tells everybody, hangs up: in that order. */

@@ -31,7 +31,8 @@ beforeAll(async () => {
   made.clock.advance(DAY_MS);
   for (let count = 0; count < 4; count += 1) await trail.intent(intentOf());
   await trail[Symbol.asyncDispose]();
-  earlierHead = String(made.logged[0]?.fields.head);
+  const heads = made.logged.flatMap(({ fields }) => (fields.head ? [String(fields.head)] : []));
+  earlierHead = heads.filter((head) => JSON.parse(head).file === DAYS[0]).at(-1) ?? '';
   const files = new Map<string, Buffer>();
   for (const name of await readdir(made.dir)) {
     if (name !== 'reserve') files.set(name, await readFile(join(made.dir, name)));
@@ -190,7 +191,7 @@ interface Tampering {
   seq?(): number;
 }
 
-const middle = 3;
+const middle = 4;
 const first = () => linesOf(DAYS[0]);
 const second = () => linesOf(DAYS[1]);
 
@@ -207,6 +208,17 @@ const tamperings: readonly Tampering[] = [
     seq: () => middle + 1,
   },
   {
+    what: 'two records on end that were edited',
+    with: 'HEAD',
+    tamper: () =>
+      putLines(
+        DAYS[0],
+        first().map((line) => line.replace('alice', 'mallo')),
+      ),
+    state: 'tampered',
+    seq: () => first().findIndex((line) => line.includes('alice')) + 1,
+  },
+  {
     what: 'a record that was deleted',
     with: 'HEAD',
     tamper: () =>
@@ -221,8 +233,8 @@ const tamperings: readonly Tampering[] = [
     what: 'two records that were swapped',
     with: 'HEAD',
     tamper: () => {
-      const [a, b, c = '', d = '', ...rest] = first();
-      return putLines(DAYS[0], [a ?? '', b ?? '', d, c, ...rest]);
+      const [a = '', b = '', c = '', d = '', ...rest] = first();
+      return putLines(DAYS[0], [a, b, d, c, ...rest]);
     },
     state: 'tampered',
     seq: () => 3,

@@ -3,75 +3,85 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
   type BudgetHolder,
-  holdersOf,
+  holderOf,
+  inputCharges,
+  isChargedTo,
   RateBudgets,
-  TerminalBudgets,
+  terminalCharges,
 } from '../../src/auth/budgets.js';
+import type { VerifiedToken } from '../../src/auth/token.js';
+import type { Grant, GrantAncestor } from '../../src/core/grant.js';
 
-const holder = (grantId: string, subject = 'alice'): BudgetHolder => ({
-  issuer: 'https://issuer.test',
-  subject,
-  grantId,
+const ROOT = 'https://issuer.test';
+const OWN = 'https://own.test';
+
+const holder = (grantId: string): BudgetHolder => ({
+  issuer: ROOT,
+  subject: 'alice',
+  grants: [grantId],
 });
 const root = holder('root');
 const child = holder('child');
 
-describe('live terminals', () => {
-  it('are taken up to the limit and come back one by one', () => {
-    const budgets = new TerminalBudgets();
-    const charges = [{ holder: root, limit: 2 }];
-    expect([1, 2, 3].map(() => budgets.take(charges))).toEqual([true, true, false]);
-    budgets.giveBack([root]);
-    expect([1, 2].map(() => budgets.take(charges))).toEqual([true, false]);
+/** A token as budgets see it: delegated to these actors in turn, the first from the root. */
+function token(actors: readonly string[] = [], subject = 'alice'): VerifiedToken {
+  const lineage = actors.map((_, depth) => ({
+    issuer: depth === 0 ? ROOT : OWN,
+    jti: `${depth}`,
+    keyId: 'k',
+    issuedAt: 1,
+  }));
+  const issuer = actors.length === 0 ? ROOT : OWN;
+  return { issuer, subject, actors: [...actors].reverse(), lineage } as unknown as VerifiedToken;
+}
+
+function grant(id: string, limit?: number, ...from: readonly GrantAncestor[]): Grant {
+  const constraints = { maxTerminals: limit, writeBytesPerSecond: limit };
+  return { id, constraints, ...(from.length > 0 && { from }) } as unknown as Grant;
+}
+
+describe('the use of a grant', () => {
+  it('is charged to the grant of issuer and subject, whatever the token', () => {
+    const charges = terminalCharges(token(), grant('g', 3));
+    expect(charges).toEqual([
+      { holder: { issuer: ROOT, subject: 'alice', grants: ['g'] }, limit: 3 },
+    ]);
+    expect(terminalCharges(token(), grant('g'))).toEqual([]);
   });
 
-  it('are taken from all holders or from none', () => {
-    const budgets = new TerminalBudgets();
-    const charges = [
-      { holder: root, limit: 1 },
-      { holder: child, limit: 5 },
+  it('is charged to each grant that it is a part of, where there is a limit', () => {
+    const from = [{ id: 'a', maxTerminals: 3 }, { id: 'b', writeBytesPerSecond: 9 }];
+    const line = token(['x', 'y']);
+    const own = { issuer: ROOT, subject: 'alice', grants: ['a', 'b', 'c'], actors: ['x', 'y'] };
+    expect(terminalCharges(line, grant('c', 2, ...from))).toEqual([
+      { holder: { issuer: ROOT, subject: 'alice', grants: ['a'] }, limit: 3 },
+      { holder: own, limit: 2 },
+    ]);
+    expect(inputCharges(line, grant('c', 2, ...from))).toEqual([
+      {
+        holder: { issuer: ROOT, subject: 'alice', grants: ['a', 'b'], actors: ['x'] },
+        limit: 9,
+      },
+      { holder: own, limit: 2 },
+    ]);
+  });
+
+  it('counts against each of these holders as a record tells it, and against no other', () => {
+    const from = [{ id: 'a', maxTerminals: 3 }, { id: 'b', maxTerminals: 3 }];
+    const record = holderOf(token(['x', 'y']), grant('c', 3, ...from));
+    for (const { holder } of terminalCharges(token(['x', 'y']), grant('c', 3, ...from))) {
+      expect(isChargedTo(record, holder)).toBe(true);
+    }
+    const others = [
+      holderOf(token(['x', 'z']), grant('c', 3, ...from)),
+      holderOf(token(['x', 'y']), grant('d', 3, ...from)),
+      holderOf(token(['z']), grant('b', 3, { id: 'a' })),
+      holderOf(token(), grant('b')),
+      holderOf(token([], 'bob'), grant('a')),
+      { ...holderOf(token(), grant('a')), issuer: OWN },
+      holderOf(token(['x', 'y', 'z']), grant('d', 3, ...from, { id: 'c' })),
     ];
-    expect(budgets.take(charges)).toBe(true);
-    expect(budgets.take(charges)).toBe(false);
-    expect([budgets.live(root), budgets.live(child)]).toEqual([1, 1]);
-  });
-
-  it('of ten children stay within the budget of their parent', () => {
-    const budgets = new TerminalBudgets();
-    const taken = Array.from({ length: 10 }, (_, index) =>
-      budgets.take([
-        { holder: root, limit: 3 },
-        { holder: holder(`child-${index}`), limit: 3 },
-      ]),
-    );
-    expect(taken.filter(Boolean)).toHaveLength(3);
-  });
-
-  it('count for each subject and grant apart', () => {
-    const budgets = new TerminalBudgets();
-    const holders = [root, child, holder('root', 'bob'), { ...root, issuer: 'https://other.test' }];
-    expect(holders.map((one) => budgets.take([{ holder: one, limit: 1 }]))).toEqual(
-      holders.map(() => true),
-    );
-  });
-
-  it('that lived before count even beyond the limit', () => {
-    const budgets = new TerminalBudgets();
-    const createdBy = { issuer: root.issuer, subject: root.subject, grants: ['root', 'child'] };
-    for (const _ of [1, 2, 3]) budgets.add(holdersOf(createdBy));
-    expect([budgets.live(root), budgets.live(child)]).toEqual([3, 3]);
-    budgets.giveBack([root]);
-    expect(budgets.take([{ holder: root, limit: 2 }])).toBe(false);
-  });
-
-  it('are none under a limit of 0', () => {
-    expect(new TerminalBudgets().take([{ holder: root, limit: 0 }])).toBe(false);
-  });
-
-  it('cannot be given back more often than taken', () => {
-    const budgets = new TerminalBudgets();
-    budgets.giveBack([root]);
-    expect(budgets.live(root)).toBe(0);
+    for (const holder of others) expect(isChargedTo(record, holder)).toBe(false);
   });
 });
 

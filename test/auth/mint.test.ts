@@ -1,6 +1,6 @@
 /** Minted tokens: what a verifier would refuse is not minted at all. */
 import { describe, expect, it } from '@jest/globals';
-import { parseJwks } from '../../src/auth/keys.js';
+import { parseJwks } from '../../src/auth/jwks.js';
 import { generateIssuerKey, type MintOptions, mintToken, publicJwks } from '../../src/auth/mint.js';
 import { TokenVerifier } from '../../src/auth/token.js';
 import { AUDIENCE, ISSUER, NOW, soundGrant } from './vectorForge.js';

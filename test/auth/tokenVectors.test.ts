@@ -1,6 +1,6 @@
 /** The verifier against the vectors of test/vectors/tokens, and these against their source. */
 import { describe, expect, it } from '@jest/globals';
-import { parseJwks } from '../../src/auth/keys.js';
+import { parseJwks } from '../../src/auth/jwks.js';
 import { TokenVerifier } from '../../src/auth/token.js';
 import type { AccessRequest } from '../../src/core/access.js';
 import type { Capability } from '../../src/core/capability.js';

@@ -179,6 +179,72 @@ describe('ctx on pipes', () => {
     expect(inspected.stdout).not.toContain(token.trim());
   });
 
+  it('starts a terminal again, and waits for a pattern, for silence, and in vain', async () => {
+    const script = 'echo "run $((40+2))"; sleep 60';
+    const create = ['terminal', 'create', 'a', '--id', 'again', '--session', 's5', '--'];
+    await ctx([...create, 'sh', '-c', script]);
+    const wait = (...flags: string[]) => ctx(['terminal', 'wait', 'again', ...flags]);
+    expect((await wait('--pattern', 'run 4\\d')).code).toBe(0);
+    expect((await wait('--idle', '50ms')).code).toBe(0);
+    expect((await wait('--pattern', 'never', '--timeout', '200ms')).code).toBe(124);
+    await ctx(['terminal', 'kill', 'again']);
+    const inVain = await wait('--pattern', 'never');
+    expect(inVain).toMatchObject({ code: 1, stderr: 'ctx: the process exited before that\n' });
+
+    expect((await ctx(['terminal', 'rm', 'again', '--uid', 'another'])).code).toBe(1);
+    expect((await ctx(['terminal', 'start', 'again'])).stdout).toBe('again\n');
+    expect((await ctx(['terminal', 'rm', 'again'])).stderr).toContain('TERMINAL_EXISTS');
+    await ctx(['terminal', 'kill', 'again']);
+    expect(await ctx(['terminal', 'rm', 'again'])).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect((await ctx(['terminal', 'status', 'again'])).stderr).toContain('TERMINAL_NOT_FOUND');
+  });
+
+  it('leaves nothing of a command that is run with --rm', async () => {
+    const run = ['terminal', 'run', 'a', '--id', 'once', '--session', 's6', '--rm', '--'];
+    expect((await ctx([...run, 'sh', '-c', 'exit 6'])).code).toBe(6);
+    expect((await ctx(['terminal', 'list', '-q'])).stdout.split('\n')).not.toContain('once');
+  });
+
+  it('goes on with what changes in the list', async () => {
+    const child = spawn(process.execPath, [MAIN, 'terminal', 'list', '--watch', '--json'], { env });
+    const update = ['terminal', 'update', 'long', '--title', 'seen', '--label', 'k=v'];
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { snapshotEnd, changed } = JSON.parse(line);
+      if (snapshotEnd) void ctx(update);
+      if (changed?.terminal.title === 'seen') break;
+    }
+    child.kill();
+    const status = await ctx(['terminal', 'status', 'long', '--json']);
+    expect(JSON.parse(status.stdout)).toMatchObject({ title: 'seen', labels: { k: 'v' } });
+  });
+
+  it('connects by a context as by variables', async () => {
+    const flags = [
+      ...['--address', env.GRANTTY_ADDRESS ?? '', '--ca', env.GRANTTY_CA ?? ''],
+      ...['--token-file', env.GRANTTY_TOKEN_FILE ?? ''],
+    ];
+    const bare = { GRANTTY_ADDRESS: '', GRANTTY_CA: '', GRANTTY_TOKEN_FILE: '', GRANTTY_OWNER: '' };
+    expect(await ctx(['context', 'set', 'dev', ...flags], '', bare)).toMatchObject({ code: 0 });
+    const status = await ctx(['terminal', 'status', 'long'], '', bare);
+    expect(status).toMatchObject({ code: 0, stderr: '' });
+    await rm(join(stateDir, '.config'), { recursive: true });
+  });
+
+  it('looks after a host, a server and a token, and fails where one does', async () => {
+    const sound = await ctx(['doctor', '--state-dir', stateDir]);
+    expect(sound.stdout).not.toMatch(/^fail/m);
+    expect(sound.stdout).toMatch(/^ok +token/m);
+    expect(sound).toMatchObject({ code: 0, stderr: '' });
+    const unsound = await ctx(['doctor', '--json'], '', { GRANTTY_TOKEN: 'x.y.z' });
+    const levels = unsound.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .filter(({ level }) => level === 'fail');
+    expect(levels.map(({ check }) => check)).toContain('token');
+    expect(unsound.code).toBe(1);
+  });
+
   it('stops a terminal and tells what came of it', async () => {
     expect(await ctx(['terminal', 'stop', 'sleeper'])).toEqual({ code: 0, stdout: '', stderr: '' });
     expect((await ctx(['terminal', 'wait', 'sleeper'])).code).toBe(143);

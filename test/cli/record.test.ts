@@ -1,7 +1,13 @@
 import { create } from '@bufbuild/protobuf';
-import { terminalRecord, terminalTable } from '../../src/cli/record.js';
+import { terminalRecord } from '../../src/cli/record.js';
 import { formatTable } from '../../src/cli/table.js';
-import { TerminalSchema, TerminalState } from '../../src/gen/public/grantty/v1/terminal_pb.js';
+import { TerminalTable } from '../../src/cli/terminalTable.js';
+import {
+  AttachmentKind,
+  AttachmentMode,
+  TerminalSchema,
+  TerminalState,
+} from '../../src/gen/public/grantty/v1/terminal_pb.js';
 
 const terminal = create(TerminalSchema, {
   ref: { owner: '1000', id: 'terminal-coder-default' },
@@ -20,18 +26,29 @@ const terminal = create(TerminalSchema, {
 
 describe('the table of terminals', () => {
   it('aligns its columns', () => {
-    const table = terminalTable([terminal], new Date((1735689600 + 3_700) * 1000));
+    const table = new TerminalTable().rows([terminal], new Date((1735689600 + 3_700) * 1000));
     expect(table).toBe(
       [
-        'ID                      OWNER  AGENT  SESSION  STATE   EXIT  SIZE   AGE   COMMAND',
-        'terminal-coder-default  1000   coder  default  exited  0     80x24  1h1m  /bin/sh -c "echo \\"hi\\""',
+        'ID                      OWNER  AGENT  SESSION  STATE    EXIT  SIZE   AGE   COMMAND',
+        'terminal-coder-default  1000   coder  default  exited   0     80x24  1h1m  /bin/sh -c "echo \\"hi\\""',
       ].join('\n'),
     );
   });
 
   it('is its head alone where there is none', () => {
-    expect(terminalTable([], new Date())).toBe(
-      'ID  OWNER  AGENT  SESSION  STATE  EXIT  SIZE  AGE  COMMAND',
+    expect(new TerminalTable().rows([], new Date())).toBe(
+      'ID  OWNER  AGENT  SESSION  STATE    EXIT  SIZE  AGE  COMMAND',
+    );
+  });
+
+  it('goes on below with what changes, in the same columns', () => {
+    const table = new TerminalTable();
+    const now = new Date((1735689600 + 5) * 1000);
+    const [, first] = table.rows([terminal], now).split('\n');
+    const running = create(TerminalSchema, { ...terminal, state: TerminalState.RUNNING });
+    expect(table.row(running, now)).toBe(first?.replace('exited ', 'running'));
+    expect(table.removed(terminal.ref)).toBe(
+      'terminal-coder-default  1000                   removed',
     );
   });
 
@@ -55,5 +72,22 @@ describe('the record of a terminal', () => {
       terminalRecord(create(TerminalSchema, { ref: { id: 't' }, exitStatus }));
     expect(ended({ exitCode: 143, signal: 'SIGTERM' })).toContain('143 (SIGTERM)');
     expect(ended({})).toContain('unknown (the supervisor was lost)');
+  });
+
+  it('lists who is attached, as what, and since when', () => {
+    const attachment = {
+      kind: AttachmentKind.HUMAN,
+      mode: AttachmentMode.READ_WRITE,
+      subject: 'alice',
+      actor: 'helper',
+      since: { seconds: 1735689600n },
+    };
+    const record = terminalRecord(
+      create(TerminalSchema, { ref: { id: 't' }, attachments: [attachment] }),
+    );
+    expect(record.split('\n').slice(-2)).toEqual([
+      'ATTACHED                  KIND   MODE        SUBJECT  ACTOR',
+      '2025-01-01T00:00:00.000Z  human  read/write  alice    helper',
+    ]);
   });
 });

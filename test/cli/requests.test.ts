@@ -7,13 +7,18 @@ import { UsageError } from '../../src/cli/exitCode.js';
 import { program } from '../../src/cli/program.js';
 import {
   CreateTerminalRequestSchema,
+  DeleteTerminalRequestSchema,
   KillRequestSchema,
   ListTerminalsRequestSchema,
   ResizeRequestSchema,
   SignalRequestSchema,
+  StartTerminalRequestSchema,
   StopRequestSchema,
+  UpdateTerminalRequestSchema,
+  WaitOutcome,
   WaitRequestSchema,
   WatchRequestSchema,
+  WatchTerminalsRequestSchema,
   WriteRequestSchema,
 } from '../../src/gen/public/grantty/v1/terminal_service_pb.js';
 import {
@@ -21,6 +26,7 @@ import {
   type FakeServer,
   failure,
   fakeServer,
+  responseOf,
   status,
 } from '../client/fakeServer.js';
 
@@ -28,6 +34,13 @@ let server: FakeServer;
 let dir: string;
 const requests: { method: string; request: unknown }[] = [];
 const answers = new Map<string, unknown>();
+/** What watchTerminals tells before it ends. */
+const terminalsEvents = [
+  { case: 'snapshot', value: { terminal: { ref: { id: 't1' } } } },
+  { case: 'snapshotEnd', value: { cursor: 'c1' } },
+  { case: 'changed', value: { terminal: { ref: { id: 't2' } }, cursor: 'c2' } },
+  { case: 'removed', value: { ref: { id: 't1' }, cursor: 'c3' } },
+];
 let printed = '';
 
 function unary(method: string) {
@@ -56,11 +69,25 @@ beforeAll(async () => {
     'stop',
     'kill',
     'wait',
+    'startTerminal',
+    'updateTerminal',
+    'deleteTerminal',
   ];
   server = await fakeServer({
     ...Object.fromEntries(methods.map((method) => [method, unary(method)])),
     watch: (call) => {
       requests.push({ method: 'watch', request: call.request });
+      call.end();
+    },
+    watchTerminals: (call) => {
+      requests.push({ method: 'watchTerminals', request: call.request });
+      for (const event of terminalsEvents) call.write({ event });
+      call.end();
+    },
+    attach: (call) => {
+      call.on('error', () => {});
+      call.write(responseOf({ case: 'started', value: { nextSeq: 1n } }));
+      call.write(responseOf({ case: 'exited', value: { seq: 1n, status: { exitCode: 4 } } }));
       call.end();
     },
   });
@@ -157,6 +184,78 @@ describe('a command line', () => {
     expect(printed).toBe('{"ref":{"id":"t1"}}\n');
   });
 
+  it('lists ids alone', async () => {
+    answers.set('listTerminals', { terminals: [{ ref: { id: 't1' } }, { ref: { id: 't2' } }] });
+    await ctx('terminal', 'ls', '-q');
+    expect(printed).toBe('t1\nt2\n');
+  });
+
+  it('lists and goes on with what changes, for people', async () => {
+    await ctx('terminal', 'list', '--watch', '--agent', 'a');
+    expect(sent(WatchTerminalsRequestSchema)).toEqual({ filter: { agent: 'a' } });
+    expect(printed.split('\n').map((line) => line.split(/ +/)[0])).toEqual([
+      'ID',
+      't1',
+      't2',
+      't1',
+      '',
+    ]);
+    expect(printed).toMatch(/^t1 .*removed$/m);
+  });
+
+  it('lists and goes on with what changes, one event a line', async () => {
+    await ctx('terminal', 'list', '--watch', '--json');
+    const events = printed
+      .trimEnd()
+      .split('\n')
+      .map((line) => Object.keys(JSON.parse(line)));
+    expect(events).toEqual([['snapshot'], ['snapshotEnd'], ['changed'], ['removed']]);
+  });
+
+  it('starts again, and prints the id', async () => {
+    answers.set('startTerminal', { terminal: { ref: { id: 't' } } });
+    await ctx('terminal', 'start', 't', '--size', '100x30');
+    expect(sent(StartTerminalRequestSchema)).toEqual({
+      terminal: { id: 't' },
+      size: { columns: 100, rows: 30 },
+    });
+    expect(printed).toBe('t\n');
+  });
+
+  it.each([
+    [[], {}],
+    [['--uid', 'u1'], { uid: 'u1' }],
+  ])('deletes with %j', async (flags, request) => {
+    await ctx('terminal', 'rm', 't', ...flags);
+    expect(sent(DeleteTerminalRequestSchema)).toEqual({ terminal: { id: 't' }, ...request });
+    expect(printed).toBe('');
+  });
+
+  it.each([
+    [['--title', ''], { title: '' }],
+    [['--label', 'a=1', '--label', 'b='], { labels: { entries: { a: '1', b: '' } } }],
+    [['--clear-labels'], { labels: {} }],
+  ])('updates with %j', async (flags, request) => {
+    await ctx('terminal', 'update', 't', ...flags);
+    expect(sent(UpdateTerminalRequestSchema)).toEqual({ terminal: { id: 't' }, ...request });
+  });
+
+  it.each([
+    ['gone afterwards with --rm', ['--rm'], 4, ['createTerminal', 'deleteTerminal']],
+    ['left alone without', [], 4, ['createTerminal']],
+  ])('runs a command whose terminal is %s', async (_, flags, code, methods) => {
+    answers.set('createTerminal', { terminal: { ref: { id: 't', owner: '7' }, uid: 'u' } });
+    expect(await ctx('terminal', 'run', 'a', ...flags, '--', 'true')).toBe(code);
+    expect(requests.map(({ method }) => method)).toEqual(methods);
+  });
+
+  it("keeps the command's code where the terminal cannot be deleted, and says so", async () => {
+    answers.set('createTerminal', { terminal: { ref: { id: 't', owner: '7' }, uid: 'u' } });
+    answers.set('deleteTerminal', failure({ code: status.PERMISSION_DENIED }));
+    expect(await ctx('terminal', 'run', 'a', '--rm', '--', 'true')).toBe(4);
+    expect(printed).toContain('PERMISSION_DENIED');
+  });
+
   it.each([
     [['--after-seq', '5'], { after: { afterSeq: '5' }, follow: true }],
     [['--tail-bytes', '100'], { tailBytes: '100', follow: true }],
@@ -234,6 +333,31 @@ describe('a command line', () => {
     expect(await ctx('terminal', 'wait', 't', '--exit')).toBe(expected);
   });
 
+  it.each([
+    [['--idle', '2s'], { idle: '2s' }],
+    [['--pattern', 'done\\s', '--after-seq', '3'], { pattern: 'done\\s', afterSeq: '3' }],
+  ])('waits with %j', async (flags, request) => {
+    answers.set('wait', { outcome: WaitOutcome.PATTERN, matchedSeq: 5n });
+    expect(await ctx('terminal', 'wait', 't', ...flags, '--json')).toBe(0);
+    expect(sent(WaitRequestSchema)).toEqual({ terminal: { id: 't' }, ...request });
+    expect(JSON.parse(printed)).toEqual({ outcome: 'WAIT_OUTCOME_PATTERN', matchedSeq: '5' });
+  });
+
+  it('exits with 1 where the process exits before what was waited for', async () => {
+    answers.set('wait', { outcome: WaitOutcome.EXIT, exitStatus: { exitCode: 0 } });
+    expect(await ctx('terminal', 'wait', 't', '--pattern', 'x')).toBe(1);
+  });
+
+  it.each([
+    [status.DEADLINE_EXCEEDED, 'DEADLINE_EXCEEDED'],
+    [status.PERMISSION_DENIED, 'PERMISSION_DENIED'],
+  ])('leaves status %d of a wait for silence to the usual exit codes', async (code, name) => {
+    answers.set('wait', failure({ code }));
+    await expect(ctx('terminal', 'wait', 't', '--idle', '1s')).rejects.toMatchObject({
+      code: name,
+    });
+  });
+
   it('exits with 255 where nobody knows the code', async () => {
     answers.set('wait', { exitStatus: {} });
     expect(await ctx('terminal', 'wait', 't')).toBe(255);
@@ -255,6 +379,10 @@ describe('a wrong command line', () => {
     [['terminal', 'watch', 't', '--after-seq', '1', '--live']],
     [['terminal', 'watch', 't', '--tail-bytes', '1', '--after-seq', '1']],
     [['terminal', 'write', 't', '--text', 'a', '--keys', 'b']],
+    [['terminal', 'wait', 't', '--exit', '--idle', '1s']],
+    [['terminal', 'wait', 't', '--pattern', 'x', '--idle', '1s']],
+    [['terminal', 'list', '-q', '--json']],
+    [['terminal', 'update', 't', '--label', 'a=1', '--clear-labels']],
     [['terminal', 'write', 't', '--keys', 'b', '--paste']],
   ])('%j is told by the parser', async (args) => {
     await expect(ctx(...args)).rejects.toMatchObject({ name: 'CommanderError' });
@@ -268,6 +396,8 @@ describe('a wrong command line', () => {
     [['terminal', 'watch', 't', '--after-seq', '-1']],
     [['terminal', 'write', 't', '--keys', 'Nope']],
     [['terminal', 'signal', 't', 'RTMIN']],
+    [['terminal', 'update', 't']],
+    [['terminal', 'update', 't', '--label', 'a']],
     [['terminal', 'stop', 't', '--grace', 'long']],
     [['terminal', 'attach', 't', '--detach-keys', 'ctrl-']],
   ])('%j is a usage error, and nothing is sent', async (args) => {

@@ -1,4 +1,4 @@
-import { selectContext } from '../../src/cli/contextFile.js';
+import { parseContextFile, selectContext } from '../../src/cli/contextFile.js';
 import { UsageError } from '../../src/cli/exitCode.js';
 import {
   environmentLayer,
@@ -72,16 +72,21 @@ describe('settings', () => {
 describe('a context', () => {
   const file = {
     current: 'dev',
-    contexts: { dev: { address: 'd:1', token_file: '/t' }, prod: { server_name: 'p' } },
+    contexts: {
+      dev: { address: 'd:1', token_file: '/t', ca: 'ca.pem' },
+      prod: { server_name: 'p' },
+    },
   };
+  const select = (document: unknown, name?: string) =>
+    selectContext('/c/f', parseContextFile('/c/f', document), name);
 
   it('is the current one, or the one that is named', () => {
-    expect(selectContext('f', file, undefined)).toEqual({ address: 'd:1', tokenFile: '/t' });
-    expect(selectContext('f', file, 'prod')).toEqual({ serverName: 'p' });
+    expect(select(file)).toEqual({ address: 'd:1', tokenFile: '/t', ca: '/c/ca.pem' });
+    expect(select(file, 'prod')).toEqual({ serverName: 'p' });
   });
 
   it('is none where the file names none', () => {
-    expect(selectContext('f', { contexts: {} }, undefined)).toEqual({});
+    expect(select({ contexts: {} })).toEqual({});
   });
 
   it.each([
@@ -92,6 +97,6 @@ describe('a context', () => {
     ['a number', { contexts: { a: { owner: 1000 } } }, 'a', 'quotes'],
     ['a list', [], undefined, 'must be a mapping'],
   ])('is refused for %s', (_, document, name, message) => {
-    expect(() => selectContext('f', document, name)).toThrow(message);
+    expect(() => select(document, name)).toThrow(message);
   });
 });

@@ -35,6 +35,7 @@ import {
   TerminalService,
   type WatchRequest,
   type WatchResponse,
+  type WatchTerminalsRequest,
 } from '../../src/gen/public/grantty/v1/terminal_service_pb.js';
 
 export const certificates = makeDevelopmentCertificates({
@@ -53,6 +54,7 @@ export type UnaryHandler = (
 export interface Handlers {
   watch?: (call: WatchCall) => void;
   attach?: (call: AttachCall) => void;
+  watchTerminals?: (call: ServerWritableStream<WatchTerminalsRequest, unknown>) => void;
   getTerminal?: UnaryHandler;
   write?: UnaryHandler;
 }

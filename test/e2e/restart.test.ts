@@ -6,6 +6,8 @@ import { TerminalState } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { startDevServer } from '../support/devServer.js';
 import { watchAll } from '../support/streams.js';
 
+const inProcess = ['--supervisor', 'in-process'];
+
 describe('a server whose supervisor is in its own process', () => {
   let stateDir: string;
 
@@ -30,7 +32,7 @@ describe('a server whose supervisor is in its own process', () => {
   }
 
   it('after kill -9 of it: exactly one end record, a true state, no process left, history whole (case 29)', async () => {
-    const first = await startDevServer(stateDir);
+    const first = await startDevServer(stateDir, inProcess);
     const client = await first.client();
     const terminal = { id: 'lost' };
     const script = 'setsid sleep 1000 & echo before; exec sleep 1000';
@@ -46,7 +48,7 @@ describe('a server whose supervisor is in its own process', () => {
     expect(processesOf(nonce).length).toBeGreaterThanOrEqual(2);
     await first.end('SIGKILL');
 
-    await using second = await startDevServer(stateDir);
+    await using second = await startDevServer(stateDir, inProcess);
     expect(processesOf(nonce)).toEqual([]);
     const again = await second.client();
     const found = await again.terminals.getTerminal({ terminal });
@@ -65,12 +67,12 @@ describe('a server whose supervisor is in its own process', () => {
   });
 
   it('refuses a second server on the same state directory, and says who holds it', async () => {
-    await using first = await startDevServer(stateDir);
-    await expect(startDevServer(stateDir)).rejects.toThrow(String(first.pid));
+    await using first = await startDevServer(stateDir, inProcess);
+    await expect(startDevServer(stateDir, inProcess)).rejects.toThrow(String(first.pid));
   });
 
   it('ends in order on SIGTERM, and its terminals with it', async () => {
-    const server = await startDevServer(stateDir);
+    const server = await startDevServer(stateDir, inProcess);
     const client = await server.client();
     await client.terminals.createTerminal({ agent: 'a', id: 'ended', command: ['sleep', '1000'] });
     const watching = watchAll(client, { terminal: { id: 'ended' } }).catch((error) => error);

@@ -29,6 +29,9 @@ describe('the tree of a terminal', () => {
       expect.arrayContaining([marks.pid, child, leader, orphan, nohup, nameless]),
     );
     expect(tree).toHaveLength(6);
+    // While its parent lives: afterwards nothing would tell that the nameless one belongs to it.
+    expect(await endTree(marks, KILL)).toEqual([]);
+    expect(readProcess(nameless ?? 0)).toBeUndefined();
   });
 
   it('is found by the mark alone when all else is gone', async () => {

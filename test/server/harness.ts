@@ -81,6 +81,11 @@ export class Harness implements AsyncDisposable {
         return harness.revocationEpoch;
       },
       isRevoked: ({ jti }) => harness.revoked.has(jti),
+      isTokenRevoked: (_issuer, jti) => harness.revoked.has(jti),
+      isKeyRevoked: () => false,
+      revoke: () => {
+        throw new TypeError('a test revokes by the set');
+      },
     };
     harness.server = await createServer({
       supervisor: harness.supervisor,

@@ -80,7 +80,7 @@ describe('Wait', () => {
 
   it('finds a pattern in what was printed, over the borders of events and characters', async () => {
     const text = Buffer.from('ready: grün!');
-    await terminal.print('boot ', text.subarray(0, 9), text.subarray(9), ' tail');
+    await terminal.print('boot ', text.subarray(0, 10), text.subarray(10), ' tail');
     expect(await wait(pattern('re.dy: grün'))).toMatchObject({
       outcome: WaitOutcome.PATTERN,
       matchedSeq: 3n,

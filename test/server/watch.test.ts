@@ -193,6 +193,22 @@ describe('Watch', () => {
       expect(kindsOf(all)).toEqual(['started', 'closing']);
     });
 
+    it('waits for the exit when the record says so a moment before the log does', async () => {
+      await terminal.print('last words');
+      let settle = () => {};
+      terminal.settled = new Promise((resolve) => {
+        settle = resolve;
+      });
+      terminal.record = { ...terminal.record, state: 'exited', exit: { exitCode: 0 } };
+      const stream = await started();
+      while (!harness.supervisor.effects.includes('exited')) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await terminal.exit();
+      settle();
+      expect(seqsOf(await stream.rest())).toEqual([1, 2]);
+    });
+
     it('goes on over an exit after which the terminal was started again', async () => {
       await terminal.print('first');
       await terminal.exit();

@@ -20,11 +20,12 @@ export function attachCommand(): Command {
       const detachKeys = parseDetachKeys(flags.detachKeys);
       const { attachTerminal } = await import('../attachSession.js');
       using connection = await openConnection(flags);
-      return await attachTerminal(connection.client, connection.ref(id), {
+      const { code } = await attachTerminal(connection.client, connection.ref(id), {
         detachKeys,
         followWindow: true,
         history: 'recent',
       });
+      return code;
     }),
   );
 }

@@ -7,7 +7,8 @@ import type { Terminal } from '../../gen/public/grantty/v1/terminal_pb.js';
 import type { TerminalFilterSchema } from '../../gen/public/grantty/v1/terminal_service_pb.js';
 import { action } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
-import { writeLine } from '../output.js';
+import { isLoss, LOSS_NOTE } from '../interruption.js';
+import { note, writeLine } from '../output.js';
 import { collect, parsePairs } from '../values.js';
 
 export interface ListFlags extends ConnectionFlags {
@@ -15,8 +16,12 @@ export interface ListFlags extends ConnectionFlags {
   readonly session?: string;
   readonly state?: readonly string[];
   readonly label?: readonly string[];
+  readonly watch?: boolean;
+  readonly quiet?: boolean;
   readonly json?: boolean;
 }
+
+type Filter = Init<typeof TerminalFilterSchema>;
 
 export function listCommand(): Command {
   return withConnectionFlags(
@@ -26,54 +31,56 @@ export function listCommand(): Command {
       .option('--agent <agent>', 'only of this agent')
       .option('--session <session>', 'only of this session')
       .addOption(new Option('--state <state...>', 'only in these states').choices(terminalStates))
-      .option('--label <key=value>', 'only with this label; may be repeated', collect),
+      .option('--label <key=value>', 'only with this label; may be repeated', collect)
+      .option('--watch', 'go on with what changes, a line each; with --json one event a line')
+      .addOption(new Option('-q, --quiet', 'print ids only').conflicts(['watch', 'json'])),
   )
     .option('--json', 'print one terminal a line as JSON')
     .action(
       action(async (flags: ListFlags) => {
         using connection = await openConnection(flags);
-        const { TerminalState, TerminalSchema } = await import(
-          '../../gen/public/grantty/v1/terminal_pb.js'
-        );
-        const filter = {
-          ...listFilter(flags, connection.owner),
-          states: (flags.state ?? []).map(
-            (name) => TerminalState[name.toUpperCase() as keyof typeof TerminalState],
-          ),
-        };
-        if (flags.json) {
-          const { writeJson } = await import('../json.js');
-          for await (const terminal of allTerminals(connection.client, filter)) {
-            await writeJson(TerminalSchema, terminal);
-          }
-        } else {
-          const { terminalTable } = await import('../record.js');
-          const terminals: Terminal[] = [];
-          for await (const terminal of allTerminals(connection.client, filter)) {
-            terminals.push(terminal);
-          }
-          await writeLine(terminalTable(terminals, new Date()));
-        }
+        const filter = await listFilter(flags, connection.owner);
+        await (flags.watch ? watchList : list)(connection.client, filter, flags);
       }),
     );
 }
 
-export function listFilter(
-  flags: ListFlags,
-  owner: string | undefined,
-): Init<typeof TerminalFilterSchema> {
+async function listFilter(flags: ListFlags, owner: string | undefined): Promise<Filter> {
+  const { TerminalState } = await import('../../gen/public/grantty/v1/terminal_pb.js');
   return {
     labels: parsePairs('--label', flags.label),
+    states: (flags.state ?? []).map(
+      (name) => TerminalState[name.toUpperCase() as keyof typeof TerminalState],
+    ),
     ...(owner !== undefined && { owner }),
     ...(flags.agent !== undefined && { agent: flags.agent }),
     ...(flags.session !== undefined && { session: flags.session }),
   };
 }
 
+async function list(client: Client, filter: Filter, { quiet, json }: ListFlags): Promise<void> {
+  if (quiet) {
+    for await (const { ref } of allTerminals(client, filter)) await writeLine(ref?.id ?? '');
+  } else if (json) {
+    const [{ writeJson }, { TerminalSchema }] = await Promise.all([
+      import('../json.js'),
+      import('../../gen/public/grantty/v1/terminal_pb.js'),
+    ]);
+    for await (const terminal of allTerminals(client, filter)) {
+      await writeJson(TerminalSchema, terminal);
+    }
+  } else {
+    const { TerminalTable } = await import('../terminalTable.js');
+    const terminals: Terminal[] = [];
+    for await (const terminal of allTerminals(client, filter)) terminals.push(terminal);
+    await writeLine(new TerminalTable().rows(terminals, new Date()));
+  }
+}
+
 /** Page after page, each fetched when the one before it is used up. */
 async function* allTerminals(
   client: Client,
-  filter: Init<typeof TerminalFilterSchema>,
+  filter: Filter,
 ): AsyncGenerator<Terminal, void, undefined> {
   let pageToken = '';
   do {
@@ -81,4 +88,50 @@ async function* allTerminals(
     yield* page.terminals;
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
+}
+
+/** Ends when the server ends it for good, or with this process. */
+async function watchList(client: Client, filter: Filter, { json }: ListFlags): Promise<void> {
+  const events = client.watchTerminals(
+    { filter },
+    {
+      onInterruption: (failure, attempt) => {
+        if (attempt === 1 && isLoss(failure)) note(LOSS_NOTE);
+      },
+    },
+  );
+  if (json) {
+    const [{ writeJson }, { create }, { WatchTerminalsResponseSchema }] = await Promise.all([
+      import('../json.js'),
+      import('@bufbuild/protobuf'),
+      import('../../gen/public/grantty/v1/terminal_service_pb.js'),
+    ]);
+    for await (const event of events) {
+      await writeJson(
+        WatchTerminalsResponseSchema,
+        create(WatchTerminalsResponseSchema, { event }),
+      );
+    }
+    return;
+  }
+  const { TerminalTable } = await import('../terminalTable.js');
+  const table = new TerminalTable();
+  let snapshot: Terminal[] = [];
+  for await (const event of events) {
+    switch (event.case) {
+      case 'snapshot':
+        if (event.value.terminal) snapshot.push(event.value.terminal);
+        break;
+      case 'snapshotEnd':
+        await writeLine(table.rows(snapshot, new Date()));
+        snapshot = [];
+        break;
+      case 'changed':
+        if (event.value.terminal) await writeLine(table.row(event.value.terminal, new Date()));
+        break;
+      case 'removed':
+        await writeLine(table.removed(event.value.ref));
+        break;
+    }
+  }
 }

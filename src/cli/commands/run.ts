@@ -1,11 +1,12 @@
 /** `ctx terminal run`: create, attach, and exit with the command's code. */
 import { Command } from 'commander';
-import { processAction } from '../action.js';
+import { processAction, reportFailure } from '../action.js';
 import { openConnection, withConnectionFlags } from '../connection.js';
 import { parseDetachKeys, withDetachKeys } from '../detachKeys.js';
 import { createRequest, type LaunchFlags, withLaunchFlags } from './create.js';
 
 interface Flags extends LaunchFlags {
+  readonly rm?: boolean;
   readonly detachKeys: string;
 }
 
@@ -16,7 +17,7 @@ export function runCommand(): Command {
         new Command('run').description(
           "create a terminal, attach to it, and exit with its command's code; the terminal stays",
         ),
-      ),
+      ).option('--rm', 'delete the terminal once its command has exited'),
     ),
   ).action(
     processAction(async (agent: string, command: string[], flags: Flags) => {
@@ -29,7 +30,7 @@ export function runCommand(): Command {
       );
       if (terminal?.ref?.owner === undefined) throw new TypeError('the server sent no terminal');
       const { id, owner } = terminal.ref;
-      return await attachTerminal(
+      const { code, exited } = await attachTerminal(
         connection.client,
         { id, owner },
         {
@@ -39,6 +40,13 @@ export function runCommand(): Command {
           history: 'all',
         },
       );
+      if (flags.rm && exited) {
+        await connection.client.terminals
+          .deleteTerminal({ terminal: { id, owner }, uid: terminal.uid })
+          // The command has done what it did: its code stays what this one gives.
+          .catch(reportFailure);
+      }
+      return code;
     }),
   );
 }

@@ -1,5 +1,5 @@
 /** `ctx serve`: runs the server until it is told to end. */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { action } from '../action.js';
 import { note } from '../output.js';
 import { readVersion } from '../version.js';
@@ -10,6 +10,7 @@ interface Flags {
   readonly listen?: string;
   readonly dev?: boolean;
   readonly allowSharedUid?: boolean;
+  readonly supervisor?: 'in-process' | 'detached';
 }
 
 export function serveCommand(): Command {
@@ -22,6 +23,12 @@ export function serveCommand(): Command {
     .option(
       '--allow-shared-uid',
       "let terminals run as the server's own user, beyond loopback and for several owners",
+    )
+    .addOption(
+      new Option(
+        '--supervisor <kind>',
+        'detached: terminals outlive this server (default); in-process: they end with it',
+      ).choices(['detached', 'in-process']),
     )
     .action(
       action(async (flags: Flags) => {

@@ -1,13 +1,21 @@
-/** `ctx terminal wait`: until a terminal's process has exited; exits with its code. */
-import { Command } from 'commander';
+/** `ctx terminal wait`: for the exit of a terminal's process, for silence, or for a pattern. */
+import { Command, Option } from 'commander';
+import type { Init } from '../../client/grpc.js';
 import { errorCode } from '../../core/errors.js';
-import { processAction, reportFailure } from '../action.js';
+import type {
+  WaitRequestSchema,
+  WaitResponse,
+} from '../../gen/public/grantty/v1/terminal_service_pb.js';
+import { action, processAction, reportFailure } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { ExitCode } from '../exitCode.js';
+import { note } from '../output.js';
 import { processExitCode } from '../processExit.js';
 import { parseCount, parseDuration } from '../values.js';
 
 interface Flags extends ConnectionFlags {
+  readonly idle?: number;
+  readonly pattern?: string;
   readonly afterSeq?: bigint;
   readonly timeout?: number;
   readonly json?: boolean;
@@ -16,41 +24,76 @@ interface Flags extends ConnectionFlags {
 export function waitCommand(): Command {
   return withConnectionFlags(
     new Command('wait')
-      .description("wait for a terminal's process to exit, and exit with its code")
+      .description(
+        'wait for the exit of a terminal and exit with its code; or for silence or a pattern: 0 when it came, 1 when the exit came first, 124 after the time-out',
+      )
       .argument('<id>', 'terminal')
-      .option('--exit', 'for the exit; at present the only condition, and the default')
-      .option('--after-seq <n>', 'for an exit after this sequence number', (text) =>
+      .addOption(new Option('--exit', 'for the exit, the default').conflicts(['idle', 'pattern']))
+      .addOption(
+        new Option('--idle <duration>', 'until nothing has been printed for this long')
+          .argParser(parseDuration)
+          .conflicts('pattern'),
+      )
+      .option('--pattern <regex>', 'until the output matches, in RE2 syntax')
+      .option('--after-seq <n>', 'look at what comes after this sequence number', (text) =>
         parseCount('--after-seq', text),
       )
       .option('--timeout <duration>', 'give up after this long, with exit code 124', parseDuration),
   )
     .option('--json', 'print the response as JSON')
-    .action(
-      processAction(async (id: string, flags: Flags) => {
-        using connection = await openConnection(flags);
-        const request = {
-          terminal: connection.ref(id),
-          condition: { case: 'exit', value: true },
-          ...(flags.afterSeq !== undefined && { afterSeq: flags.afterSeq }),
-        } as const;
-        try {
-          const response = await connection.client.terminals.wait(
-            request,
-            flags.timeout === undefined ? {} : { timeoutMs: flags.timeout },
-          );
-          if (flags.json) {
-            const { writeJson } = await import('../json.js');
-            const { WaitResponseSchema } = await import(
-              '../../gen/public/grantty/v1/terminal_service_pb.js'
-            );
-            await writeJson(WaitResponseSchema, response);
-          }
-          return processExitCode(response.exitStatus);
-        } catch (error) {
-          if (errorCode(error) !== 'DEADLINE_EXCEEDED') throw error;
-          reportFailure(error);
-          return ExitCode.TIMED_OUT;
-        }
-      }),
-    );
+    .action((id: string, flags: Flags) => {
+      // Only the wait for an exit gives the process's code, and so needs one of its own to fail with.
+      const isExit = flags.idle === undefined && flags.pattern === undefined;
+      return isExit ? forExit(id, flags) : forCondition(id, flags);
+    });
+}
+
+const forExit = processAction(async (id: string, flags: Flags) => {
+  try {
+    return processExitCode((await wait(id, flags)).exitStatus);
+  } catch (error) {
+    if (errorCode(error) !== 'DEADLINE_EXCEEDED') throw error;
+    reportFailure(error);
+    return ExitCode.TIMED_OUT;
+  }
+});
+
+const forCondition = action(async (id: string, flags: Flags) => {
+  const [{ WaitOutcome }, { outcome }] = await Promise.all([
+    import('../../gen/public/grantty/v1/terminal_service_pb.js'),
+    wait(id, flags),
+  ]);
+  if (outcome !== WaitOutcome.EXIT) return ExitCode.OK;
+  note('the process exited before that');
+  return ExitCode.FAILURE;
+});
+
+async function wait(id: string, flags: Flags): Promise<WaitResponse> {
+  using connection = await openConnection(flags);
+  const response = await connection.client.terminals.wait(
+    {
+      terminal: connection.ref(id),
+      condition: await conditionOf(flags),
+      ...(flags.afterSeq !== undefined && { afterSeq: flags.afterSeq }),
+    },
+    flags.timeout === undefined ? {} : { timeoutMs: flags.timeout },
+  );
+  if (flags.json) {
+    const [{ writeJson }, { WaitResponseSchema }] = await Promise.all([
+      import('../json.js'),
+      import('../../gen/public/grantty/v1/terminal_service_pb.js'),
+    ]);
+    await writeJson(WaitResponseSchema, response);
+  }
+  return response;
+}
+
+async function conditionOf({
+  idle,
+  pattern,
+}: Flags): Promise<NonNullable<Init<typeof WaitRequestSchema>['condition']>> {
+  if (pattern !== undefined) return { case: 'pattern', value: pattern };
+  if (idle === undefined) return { case: 'exit', value: true };
+  const { durationFromMs } = await import('@bufbuild/protobuf/wkt');
+  return { case: 'idle', value: durationFromMs(idle) };
 }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+func history(o *options, after int64) message {
+	position := message(nil).number(1, uint64(after))
+	return message(nil).bytes(1, ref(o.owner, o.id)).bytes(2, position).number(5, 0)
+}
+
+// Reads all history of a terminal.
+func replay(ctx context.Context, o *options) (any, error) {
+	s, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	begin := time.Now()
+	stream, err := s.watch(s.ctx, 0, history(o, o.after))
+	if err != nil {
+		return nil, err
+	}
+	result := floodResult{}
+	for {
+		var event []byte
+		err := stream.RecvMsg(&event)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if kind, body := arm(event); kind == armOutput {
+			result.Bytes += int64(len(field(body, 3)))
+			result.LastSeq = number(body, 1)
+		}
+	}
+	result.Seconds = time.Since(begin).Seconds()
+	return result, nil
+}
+
+// Watches from one event before the end, again and again: until that event is there.
+func seek(ctx context.Context, o *options) (any, error) {
+	s, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var samples []time.Duration
+	for i := range o.count + 10 {
+		begin := time.Now()
+		stream, err := s.watch(s.ctx, 0, history(o, o.after))
+		if err != nil {
+			return nil, err
+		}
+		found := false
+		for {
+			var event []byte
+			err := stream.RecvMsg(&event)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			kind, body := arm(event)
+			if !found && (kind == armOutput || kind == armExited) {
+				found = true
+				if seq := int64(number(body, 1)); seq != o.after+1 {
+					return nil, fmt.Errorf("seq %d instead of %d", seq, o.after+1)
+				}
+				if i >= 10 {
+					samples = append(samples, time.Since(begin))
+				}
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("no event after seq %d", o.after)
+		}
+	}
+	return latencyOf(samples), nil
+}
+
+// Opens streams that have nothing to tell, says so, and keeps them until standard input ends.
+func hold(ctx context.Context, o *options) (any, error) {
+	s, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	for i := range o.watchers {
+		stream, err := s.watch(s.ctx, i, message(nil).bytes(1, ref(o.owner, o.id)).number(4, 1))
+		if err != nil {
+			return nil, err
+		}
+		var event []byte
+		if err := stream.RecvMsg(&event); err != nil {
+			return nil, err
+		}
+		if kind, _ := arm(event); kind != armStarted {
+			return nil, fmt.Errorf("arm %d instead of the start of a stream", kind)
+		}
+	}
+	fmt.Println("held")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return map[string]int{"watchers": o.watchers}, err
+}
+
+type revokeResult struct {
+	Unimplemented bool `json:"unimplemented"`
+	// Milliseconds from the call to its answer, and to the last byte that any stream was given.
+	AnswerMs   float64 `json:"answer_ms"`
+	LastByteMs float64 `json:"last_byte_ms"`
+}
+
+// Watches a terminal that floods by many streams, then revokes the token that they stand on.
+func revoke(ctx context.Context, o *options) (any, error) {
+	const settle = 500 * time.Millisecond
+	s, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var lastByte atomic.Int64
+	ended := make(chan error, o.watchers)
+	begin := time.Now()
+	for i := range o.watchers {
+		stream, err := s.watch(s.ctx, i, message(nil).bytes(1, ref(o.owner, o.id)).number(4, 1))
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			for {
+				var event []byte
+				if err := stream.RecvMsg(&event); err != nil {
+					ended <- err
+					return
+				}
+				if kind, _ := arm(event); kind == armOutput {
+					lastByte.Store(int64(time.Since(begin)))
+				}
+			}
+		}()
+	}
+	time.Sleep(settle)
+	called := time.Since(begin)
+	if _, err := s.call(0, "/grantty.v1.GrantService/Revoke", message(nil)); err != nil {
+		if isUnimplemented(err) {
+			return revokeResult{Unimplemented: true}, nil
+		}
+		return nil, err
+	}
+	answered := time.Since(begin)
+	for range o.watchers {
+		if err := <-ended; errors.Is(err, io.EOF) {
+			return nil, errors.New("a stream ended well after its token was revoked")
+		}
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+	last := max(0, time.Duration(lastByte.Load())-called)
+	return revokeResult{AnswerMs: ms(answered - called), LastByteMs: ms(last)}, nil
+}

@@ -1,0 +1,33 @@
+// Terminals whose command ends at once, eight at a time: made, run, recorded, told.
+import { fileURLToPath } from 'node:url';
+import { interleave, rowOf } from '../support/measure.mjs';
+import { measure as ask, newId, startServer } from '../support/server.mjs';
+
+const NODE_PTY = fileURLToPath(new URL('../support/nodePty.mjs', import.meta.url));
+const COMMAND = '/bin/true';
+
+export async function measure(bench) {
+  const server = await startServer(bench);
+  const count = bench.size(400, 16);
+  const rates = await interleave(
+    {
+      ours: async () => {
+        const flags = { id: `${newId()}-`, count, parallel: 8 };
+        return (await ask(bench, server, 'churn', flags, [COMMAND])).per_second;
+      },
+      nodePty: async () =>
+        (await bench.json(process.execPath, [NODE_PTY, 'churn', String(count), COMMAND])).per_second,
+    },
+    { rounds: bench.size(5, 1), seconds: 60 },
+  );
+  bench.row(
+    rowOf({
+      name: 'create and exit of /bin/true, 8 at a time',
+      unit: '1/s',
+      ours: rates.ours,
+      reference: rates.nodePty,
+      referenceName: 'node-pty alone',
+      atLeast: 0.6,
+    }),
+  );
+}

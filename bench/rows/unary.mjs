@@ -1,0 +1,60 @@
+// A small call through the whole gate: token, grant, policy, audit.
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { resourceDir } from '../../dist/store/paths.js';
+import { lineOf } from '../support/bench.mjs';
+import { interleave, rowOf } from '../support/measure.mjs';
+import { measure as ask, newId, OWNER, startServer } from '../support/server.mjs';
+import { makePastTerminal } from '../support/pastTerminals.mjs';
+
+const path = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
+/** About what GetTerminal answers with. */
+const ANSWER_BYTES = 300;
+
+export async function measure(bench) {
+  const stateDir = join(bench.dir, `state-${randomUUID()}`);
+  const id = newId();
+  await makePastTerminal(stateDir, id);
+  const server = await startServer(bench, { stateDir, plain: true });
+  const dir = resourceDir(stateDir, { owner: OWNER, agent: 'bench', session: 'default', id });
+  const bare = async (program, argument) => {
+    const child = bench.start(process.execPath, [path(program), argument], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const address = await lineOf(child, child.stdout, () => true);
+    return { ...server, address, pids: async () => [child.pid] };
+  };
+  const grpc = await bare('bareGrpc.mjs', dir);
+  const http2 = await bare('bareHttp2.mjs', String(ANSWER_BYTES));
+
+  const busy = [];
+  const calls = async (target) => {
+    const flags = {
+      ...{ id, parallel: 32, conns: 4, seconds: bench.size(2, 0.3) },
+      pids: (await target.pids()).join(','),
+    };
+    const { per_second, cpu } = await ask(bench, target, 'unary', flags);
+    busy.push(cpu);
+    return per_second;
+  };
+  const rates = await interleave(
+    { ours: () => calls(server), grpc: () => calls(grpc), http2: () => calls(http2) },
+    { rounds: bench.size(7, 1), seconds: 60 },
+  );
+  const note = `the servers were busy for ${Math.min(...busy).toFixed(2)}–${Math.max(...busy).toFixed(2)} of a core`;
+  const row = (other, referenceName, atLeast) =>
+    bench.row(
+      rowOf({
+        name: 'gated unary call',
+        unit: 'calls/s',
+        ours: rates.ours,
+        reference: rates[other],
+        referenceName,
+        atLeast,
+        note,
+      }),
+    );
+  row('grpc', 'same handler without a gate', 0.85);
+  row('http2', 'bare node:http2', 0.5);
+}

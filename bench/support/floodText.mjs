@@ -1,0 +1,27 @@
+// What floods: a file of text, and how many bytes a terminal makes of it.
+import { createWriteStream } from 'node:fs';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+const LINE = 'The quick brown fox jumps over the lazy dog while 0123456789 bytes flow through a terminal.\n';
+
+/** A file of lines, `bytes` long or a line less. A terminal prints each line with a carriage return. */
+export async function floodText(bench, bytes) {
+  const lines = Math.floor(bytes / LINE.length);
+  const file = join(bench.dir, `flood-${lines}`);
+  const out = createWriteStream(file);
+  const block = Buffer.from(LINE.repeat(10_000));
+  for (let left = lines * LINE.length; left > 0; left -= block.length) {
+    if (!out.write(block.subarray(0, Math.min(left, block.length)))) await once(out, 'drain');
+  }
+  out.end();
+  await once(out, 'finish');
+  const shell = `echo ready; read go; cat ${file}`;
+  return {
+    file,
+    shell,
+    command: ['/bin/sh', '-c', shell],
+    /** The echo of the line that lets it go, then the text. */
+    printed: 2 + lines * (LINE.length + 1),
+  };
+}

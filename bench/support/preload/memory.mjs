@@ -1,0 +1,15 @@
+// Loaded into a server before its program: on SIGUSR2 it collects garbage and writes what is alive to
+// a file, which is named by the query of this module's address and the id of the process.
+import { renameSync, writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+
+const file = `${new URL(import.meta.url).searchParams.get('file')}-${process.pid}`;
+
+process.on('SIGUSR2', async () => {
+  for (let turn = 0; turn < 3; turn += 1) {
+    globalThis.gc();
+    await setTimeout(100);
+  }
+  writeFileSync(`${file}.new`, JSON.stringify(process.memoryUsage()));
+  renameSync(`${file}.new`, file);
+});

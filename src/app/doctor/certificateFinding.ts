@@ -1,0 +1,48 @@
+/** Whether a certificate in a file holds, and for how long. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { type Finding, fail, ok, warn } from './finding.js';
+
+const DAY_MS = 24 * 3600_000;
+/** Days of validity below which somebody should act. */
+const RENEWAL_DAYS = 7;
+
+/** `keyPath` as well: whether the key is the certificate's. Of a bundle, the first one counts. */
+export async function certificateFinding(
+  check: string,
+  path: string,
+  keyPath: string | undefined,
+  now: number,
+): Promise<Finding> {
+  try {
+    const certificate = new X509Certificate(await readFile(path));
+    if (keyPath !== undefined) {
+      const key = createPrivateKey(await readFile(keyPath));
+      if (!certificate.checkPrivateKey(key)) {
+        return fail(check, `${keyPath} is not the key of ${path}`, 'give the pair that was issued');
+      }
+    }
+    return validity(check, path, certificate, now);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return fail(check, `${path}: ${why}`, 'give a PEM file that this user can read');
+  }
+}
+
+function validity(
+  check: string,
+  path: string,
+  { validFrom, validTo }: X509Certificate,
+  now: number,
+): Finding {
+  const end = Date.parse(validTo);
+  const days = Math.floor((end - now) / DAY_MS);
+  const until = `until ${new Date(end).toISOString()}`;
+  if (now < Date.parse(validFrom)) {
+    return fail(check, `${path} is not valid yet`, 'look at the clock of this host');
+  }
+  if (now >= end) return fail(check, `${path} was valid ${until}`, 'renew it');
+  return days < RENEWAL_DAYS
+    ? warn(check, `${path} is valid ${until}, ${days} days`, 'renew it, then SIGHUP to the server')
+    : ok(check, `${path} is valid ${until}`);
+}

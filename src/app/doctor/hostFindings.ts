@@ -1,0 +1,175 @@
+/** The checks of a host that serves or is about to: what `serve` would stumble over later. */
+import { constants } from 'node:fs';
+import { access, readFile, stat, statfs } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { errorCode } from '../../core/errors.js';
+import { type Configuration, readConfiguration } from '../config.js';
+import { defaultStateDir } from '../defaultStateDir.js';
+import { devFiles } from '../dev.js';
+import { certificateFinding } from './certificateFinding.js';
+import { type Finding, fail, ok, warn } from './finding.js';
+
+export interface HostOptions {
+  readonly config?: string;
+  readonly stateDir?: string;
+  readonly now: number;
+}
+
+export async function hostFindings(options: HostOptions): Promise<readonly Finding[]> {
+  const findings = [nodeFinding(process.versions.node), await ptyLibraryFinding()];
+  for (const tool of ['flock', 'setpriv']) findings.push(await toolFinding(tool));
+  let config: Configuration | undefined;
+  if (options.config !== undefined) {
+    try {
+      config = await readConfiguration(options.config);
+      findings.push(ok('configuration', options.config));
+    } catch (error) {
+      findings.push(fail('configuration', messageOf(error), 'see docs/operations.md'));
+    }
+  }
+  const stateDir = options.stateDir ?? config?.state_dir ?? defaultStateDir();
+  findings.push(...(await stateDirFindings(stateDir)), await ptyFinding(), await filesFinding());
+  const { now } = options;
+  if (config) {
+    const { cert, key, client_ca: clientCa } = config.tls;
+    findings.push(await certificateFinding('server certificate', cert, key, now));
+    if (clientCa) findings.push(await certificateFinding('client CA', clientCa, undefined, now));
+  } else if (await exists(devFiles(stateDir).serverCert)) {
+    const { serverCert, serverKey } = devFiles(stateDir);
+    findings.push(await certificateFinding('dev certificate', serverCert, serverKey, now));
+  }
+  return findings;
+}
+
+/** Below it, HTTP/2 has a fault that was mended later. */
+const RECOMMENDED_NODE = [22, 23, 5] as const;
+const LEAST_NODE_MAJOR = 20;
+
+export function nodeFinding(version: string): Finding {
+  const parts = version.split('.').map(Number);
+  const recommended = RECOMMENDED_NODE.join('.');
+  if ((parts[0] ?? 0) < LEAST_NODE_MAJOR) {
+    return fail('node', `${version} is too old`, `install ${recommended} or later`);
+  }
+  const at = RECOMMENDED_NODE.findIndex((part, index) => parts[index] !== part);
+  return at >= 0 && (parts[at] ?? 0) < (RECOMMENDED_NODE[at] ?? 0)
+    ? warn('node', version, `${recommended} or later has an HTTP/2 fix`)
+    : ok('node', version);
+}
+
+/** What is used of node-pty is not its public API: loading checks that it is there. */
+async function ptyLibraryFinding(): Promise<Finding> {
+  try {
+    await import('../../pty/nativePty.js');
+    return ok('node-pty', 'loads, and has what is used of it');
+  } catch (error) {
+    return fail('node-pty', messageOf(error), 'run npm ci: the version in package.json is exact');
+  }
+}
+
+/** Both come with util-linux: one holds locks, the other changes to a terminal's owner. */
+async function toolFinding(name: string): Promise<Finding> {
+  for (const dir of (process.env.PATH ?? '').split(delimiter)) {
+    const path = join(dir, name);
+    if (
+      await access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      )
+    )
+      return ok(name, path);
+  }
+  return fail(name, 'is not on PATH', 'install util-linux');
+}
+
+/** Bytes that should be free for logs. */
+const LEAST_FREE_BYTES = 1024 ** 3;
+
+async function stateDirFindings(path: string): Promise<Finding[]> {
+  const check = 'state directory';
+  const found = await stat(path).catch((error: unknown) => error);
+  if (errorCode(found) === 'ENOENT') {
+    return [ok(check, `${path} does not exist; the first "ctx serve" makes it`)];
+  }
+  if (found instanceof Error) {
+    return [fail(check, found.message, 'run this as the user that serves, or give --state-dir')];
+  }
+  const { uid, mode } = found as { uid: number; mode: number };
+  const me = process.geteuid?.() ?? 0;
+  if (me !== 0 && uid !== me) {
+    const advice = 'run this as that user, or give --state-dir';
+    return [fail(check, `${path} belongs to user ${uid}`, advice)];
+  }
+  const writable = (mode & 0o022) === 0;
+  const shape = writable
+    ? ok(check, path)
+    : fail(check, `${path} can be written by others`, `chmod go-w ${path}`);
+  return [shape, await spaceFinding(path), ...(await lockFindings(path))];
+}
+
+async function spaceFinding(path: string): Promise<Finding> {
+  const { bavail, bsize } = await statfs(path);
+  const free = bavail * bsize;
+  const found = `${(free / LEAST_FREE_BYTES).toFixed(1)} GiB free`;
+  return free < LEAST_FREE_BYTES
+    ? warn('disk', found, 'make room: where a log cannot be written, its terminal stands still')
+    : ok('disk', found);
+}
+
+/** Only looked at: to try a lock would be to take it. */
+async function lockFindings(path: string): Promise<Finding[]> {
+  const held = await readFile('/proc/locks', 'utf8').catch(() => '');
+  const findings: Finding[] = [];
+  for (const name of ['server.lock', 'supervisor.lock']) {
+    const file = join(path, name);
+    const inode = await stat(file).then(
+      ({ ino }) => ino,
+      () => undefined,
+    );
+    if (inode === undefined) continue;
+    const isHeld = new RegExp(`FLOCK .*:${inode} `).test(held);
+    const holder = (await readFile(file, 'utf8').catch(() => '')).trim();
+    findings.push(ok(name, isHeld ? `held by process ${holder || '?'}` : 'free'));
+  }
+  return findings;
+}
+
+/** PTYs that should be left for terminals. */
+const LEAST_PTYS = 64;
+
+async function ptyFinding(): Promise<Finding> {
+  const read = async (name: string) =>
+    Number(await readFile(`/proc/sys/kernel/pty/${name}`, 'utf8'));
+  try {
+    const [max, reserve, used] = await Promise.all([read('max'), read('reserve'), read('nr')]);
+    const left = Math.max(0, max - reserve - used);
+    const found = `${used} of ${max} in use, ${reserve} reserved: ${left} left`;
+    return left < LEAST_PTYS
+      ? warn('PTYs', found, `raise kernel.pty.max: sysctl kernel.pty.max=${max * 2}`)
+      : ok('PTYs', found);
+  } catch (error) {
+    return fail('PTYs', messageOf(error), 'mount /proc and /dev/pts');
+  }
+}
+
+/** Descriptors for as many terminals as one owner may have, their logs and their clients. */
+const LEAST_FILES = 4096;
+
+async function filesFinding(): Promise<Finding> {
+  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
+  const [, soft = 'unknown'] = /^Max open files +(\S+)/m.exec(limits) ?? [];
+  return Number(soft) < LEAST_FILES
+    ? warn('open files', `at most ${soft}`, `raise it for the server: ulimit -n ${LEAST_FILES}`)
+    : ok('open files', `at most ${soft}`);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,89 @@
+/** `ctx supervise`: the supervisor of a state directory in a process of its own. */
+import { resolve } from 'node:path';
+import { openStateDir } from '../store/stateDir.js';
+import {
+  endedBySignals,
+  stopDetached,
+  superviseDetached,
+  supervisorSocket,
+} from '../supervisor/detached.js';
+import { createInProcessSupervisor } from '../supervisor/inProcess.js';
+import { type Configuration, ConfigurationError, readConfiguration } from './config.js';
+import { defaultStateDir } from './defaultStateDir.js';
+import { chooseIsolation } from './isolationChoice.js';
+import { DEFAULT_LISTEN, isLoopback } from './listen.js';
+import { listenFlag } from './listenFlag.js';
+import { loggerOf } from './logger.js';
+
+export interface SuperviseFlags {
+  /** The server's configuration: of it `state_dir`, `run_as`, `log` and `listen` count here. */
+  readonly config?: string;
+  readonly stateDir?: string;
+  /** Where the server listens: children may share its user only if that is loopback. */
+  readonly listen?: string;
+  readonly dev?: boolean;
+  readonly allowSharedUid?: boolean;
+  /** Ends the running one instead. */
+  readonly stop?: boolean;
+  readonly version: string;
+  readonly tell: (line: string) => void;
+}
+
+type Settings = Pick<Configuration, 'state_dir' | 'run_as' | 'log' | 'listen'>;
+
+/** A development server keeps to loopback, with the current user as the one owner. */
+const DEV_SETTINGS: Settings = {
+  run_as: { mode: 'shared-uid' },
+  log: { level: 'info', sync: 'interval' },
+};
+
+/** Milliseconds that a supervisor gets to end all its terminals. */
+const STOP_TIMEOUT_MS = 30_000;
+
+/** Resolves when SIGTERM or SIGINT has ended it and its terminals; with `stop`, when the other has ended. */
+export async function runSupervise(flags: SuperviseFlags): Promise<void> {
+  const settings = await settingsOf(flags);
+  const path = resolve(flags.stateDir ?? settings.state_dir ?? defaultStateDir());
+  if (flags.stop) {
+    const stopped = await stopDetached(path, STOP_TIMEOUT_MS);
+    flags.tell(stopped ? 'the supervisor has ended, and its terminals' : 'no supervisor runs');
+    return;
+  }
+  const stateDir = await openStateDir(path);
+  const log = loggerOf(settings);
+  const isolation = chooseIsolation({
+    runAs: settings.run_as,
+    isLocal: isLoopback((listenFlag(flags.listen) ?? settings.listen ?? DEFAULT_LISTEN).host),
+    uid: process.getuid?.() ?? 0,
+    allowSharedUid: flags.allowSharedUid ?? false,
+  });
+  using ending = endedBySignals();
+  const socket = supervisorSocket(stateDir.path);
+  await superviseDetached({
+    stateDir,
+    log,
+    signal: ending.signal,
+    create: () =>
+      createInProcessSupervisor({
+        stateDir: stateDir.path,
+        stateDirId: stateDir.id,
+        isolation,
+        version: flags.version,
+        log,
+        logSync: settings.log.sync,
+        locator: () => `unix:${socket}`,
+      }),
+    onReady: (listening) => flags.tell(`supervising ${stateDir.path} on ${listening}`),
+  });
+}
+
+async function settingsOf({ config, dev, stop }: SuperviseFlags): Promise<Settings> {
+  if (dev && config !== undefined) {
+    throw new ConfigurationError(
+      '--dev has a configuration of its own: give either it or --config',
+    );
+  }
+  if (config !== undefined) return readConfiguration(config);
+  if (dev || stop) return DEV_SETTINGS;
+  throw new ConfigurationError('give --config FILE, or --dev for a server to develop with');
+}

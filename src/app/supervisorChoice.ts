@@ -1,0 +1,132 @@
+/** The supervisor that a server works with: within its own process, or the detached one. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Logger } from 'pino';
+import type { TerminalTuple } from '../core/names.js';
+import { ensurePrivateDir } from '../store/files.js';
+import { acquireLock } from '../store/lock.js';
+import type { StateDir } from '../store/stateDir.js';
+import type { Supervisor } from '../supervisor/api.js';
+import { SUPERVISOR_LOCK, supervisorSocket } from '../supervisor/detached.js';
+import { createInProcessSupervisor } from '../supervisor/inProcess.js';
+import type { Isolation } from '../supervisor/isolation.js';
+import { connectSupervisor } from '../supervisor/socket/socketClient.js';
+import type { Configuration } from './config.js';
+
+export type SupervisorKind = 'in-process' | 'detached';
+
+/** What the detached supervisor that a server starts writes to standard error. */
+const LOG_FILE = 'supervisor.log';
+
+/** Milliseconds within which a supervisor answers: it looks at every record first. */
+const START_PATIENCE_MS = 60_000;
+
+export interface SupervisorOptions {
+  readonly kind: SupervisorKind;
+  readonly stateDir: StateDir;
+  readonly isolation: Isolation;
+  readonly config: Configuration;
+  readonly version: string;
+  readonly logger: Logger;
+  /** The server's address for a terminal. */
+  readonly locator: (tuple: TerminalTuple) => string;
+  /** Arguments of `ctx` that make a supervisor with the isolation that this server chose. */
+  readonly superviseArguments: readonly string[];
+}
+
+/**
+ * In process: terminals end with this process. Detached: the supervisor that answers on the
+ * directory's socket, else one that is started and outlives this process with all its terminals.
+ * @throws Error that says what to do
+ */
+export async function openSupervisor(options: SupervisorOptions): Promise<Supervisor> {
+  return options.kind === 'in-process' ? supervise(options) : connect(options);
+}
+
+async function supervise(options: SupervisorOptions): Promise<Supervisor> {
+  const { stateDir, isolation, config, version, logger, locator } = options;
+  const lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
+  try {
+    const supervisor = await createInProcessSupervisor({
+      stateDir: stateDir.path,
+      stateDirId: stateDir.id,
+      isolation,
+      version,
+      log: logger,
+      logSync: config.log.sync,
+      locator,
+    });
+    const end = supervisor[Symbol.asyncDispose].bind(supervisor);
+    supervisor[Symbol.asyncDispose] = async () => {
+      await end();
+      await lock[Symbol.asyncDispose]();
+    };
+    return supervisor;
+  } catch (error) {
+    await lock[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function connect(options: SupervisorOptions): Promise<Supervisor> {
+  const { stateDir, logger, isolation } = options;
+  const path = supervisorSocket(stateDir.path);
+  const link = { path, stateDirId: stateDir.id, log: logger };
+  await ensurePrivateDir(dirname(path));
+  const running = await connectSupervisor(link).catch(() => undefined);
+  const supervisor = running ?? (await startAndConnect(options, link));
+  const info = await supervisor.info();
+  if (info.isolation === isolation.mode) return supervisor;
+  await supervisor[Symbol.asyncDispose]();
+  throw new Error(
+    `the running supervisor (pid ${info.pid}) runs terminals ${info.isolation}, but this server is configured for ${isolation.mode}; end it with "ctx supervise --stop --state-dir ${stateDir.path}", which ends its terminals, or change run_as back`,
+  );
+}
+
+async function startAndConnect(
+  { stateDir, logger, superviseArguments }: SupervisorOptions,
+  link: Parameters<typeof connectSupervisor>[0],
+): Promise<Supervisor> {
+  const logPath = join(stateDir.path, LOG_FILE);
+  const log = await open(logPath, 'a', 0o600);
+  const child = start(superviseArguments, log);
+  await log.close();
+  const giveUp = new AbortController();
+  try {
+    const ended = once(child, 'exit', { signal: giveUp.signal }).then(([code]) => {
+      throw new Error(`the supervisor ended with ${code} before it answered; see ${logPath}`);
+    });
+    const supervisor = await Promise.race([
+      connectSupervisor({ ...link, patienceMs: START_PATIENCE_MS }),
+      ended,
+    ]);
+    logger.info({ pid: child.pid, log: logPath }, 'supervisor started');
+    return supervisor;
+  } finally {
+    giveUp.abort();
+    child.unref();
+  }
+}
+
+/** What of the environment a supervisor needs; no setting of the server is for it to know. */
+const PASSED_ON = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'XDG_STATE_HOME'];
+
+/** In a session of its own, so that no hang-up of this one's terminal reaches it. */
+function start(args: readonly string[], log: FileHandle): ChildProcess {
+  const main = process.argv[1];
+  if (main === undefined) throw new Error('the program does not know its own file');
+  const env = Object.fromEntries(
+    PASSED_ON.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+  return spawn(process.execPath, [...process.execArgv, main, ...args], {
+    cwd: '/',
+    detached: true,
+    env,
+    stdio: ['ignore', log.fd, log.fd],
+  });
+}
