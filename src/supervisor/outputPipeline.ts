@@ -10,10 +10,12 @@ import { MAX_EVENT_DATA_BYTES, MAX_UNLOGGED_BYTES } from '../core/limits.js';
 import type { LiveItem } from './api.js';
 import { untilWritten } from './untilWritten.js';
 
-/** Milliseconds: a batch this soon after a large one belongs to a flood, and waits this long to fill. */
-const FLOOD_MS = 2;
 /** Bytes that make a batch a large one: a full read of the kernel's PTY. Round trips stay below it. */
-const FLOOD_BYTES = 4096;
+const FLOOD_BYTES = 4095;
+/** Milliseconds: what comes this soon after a large batch belongs to a flood, on a busy host too … */
+const FLOOD_GAP_MS = 20;
+/** … and waits this long for more, so that batches fill up. */
+const FLOOD_WAIT_MS = 2;
 
 /** What the pipeline needs of a log; `EventLog` is one. */
 export interface OutputLog {
@@ -126,9 +128,9 @@ export class OutputPipeline {
   #schedule(): void {
     if (this.#writing || this.#stop.signal.aborted) return;
     const flood =
-      this.#lastBatchBytes >= FLOOD_BYTES && performance.now() - this.#lastBatchAt < FLOOD_MS;
+      this.#lastBatchBytes >= FLOOD_BYTES && performance.now() - this.#lastBatchAt < FLOOD_GAP_MS;
     if (!flood || this.#pendingBytes >= MAX_EVENT_DATA_BYTES) this.#flushNow();
-    else this.#timer ??= setTimeout(() => this.#flushNow(), FLOOD_MS);
+    else this.#timer ??= setTimeout(() => this.#flushNow(), FLOOD_WAIT_MS);
   }
 
   #flushNow(): void {
