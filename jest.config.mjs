@@ -17,6 +17,7 @@ export default {
       },
     ],
   },
+  reporters: ['default', '<rootDir>/test/support/summaryReporter.mjs'],
   maxWorkers: 2,
   testTimeout: 30_000,
 };
