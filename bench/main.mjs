@@ -6,17 +6,10 @@ import { Bench, Skip } from './support/bench.mjs';
 import { table, writeResults } from './support/table.mjs';
 
 /** In the order of their running: the short ones first, so that a mistake shows early. */
-const ROWS = [
-  'echo',
-  'unary',
-  'churn',
-  'list',
-  'revoke',
-  'memory',
-  'flood',
-  'fanout',
-  'history',
-];
+const ROWS = ['echo', 'unary', 'churn', 'list', 'revoke', 'memory', 'flood', 'fanout', 'history'];
+
+/** Milliseconds after which the bench has failed: it takes less than ten minutes. */
+const DEADLINE_MS = 15 * 60_000;
 
 const USAGE = `node bench/main.mjs [--quick] [--row NAME]...
 
@@ -46,9 +39,17 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
+const deadline = setTimeout(async () => {
+  console.error('the bench took too long');
+  await bench.endAll();
+  process.exit(1);
+}, DEADLINE_MS);
+
 let failed = false;
 try {
-  console.log(`${cpus().length} × ${cpus()[0].model}, Linux ${release()}, Node.js ${process.version}`);
+  console.log(
+    `${cpus().length} × ${cpus()[0].model}, Linux ${release()}, Node.js ${process.version}`,
+  );
   if (values.quick) console.log('--quick: none of these figures counts');
   for (const name of values.row.length > 0 ? values.row : ROWS) {
     const begin = performance.now();
@@ -65,11 +66,16 @@ try {
     console.log(`${name}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
   }
 } finally {
+  clearTimeout(deadline);
   await bench.endAll();
 }
 
 console.log(`\n${table(bench.rows)}`);
-for (const { name, note } of bench.rows) if (note) console.log(`${name}: ${note}`);
+const remarks = bench.rows.flatMap(({ name, skipped, note }) => {
+  if (skipped) return [`${name}: skipped: ${skipped}`];
+  return note ? [`${name}: ${note}`] : [];
+});
+for (const remark of new Set(remarks)) console.log(remark);
 if (!values.quick && values.row.length === 0) {
   const file = fileURLToPath(new URL('./results.json', import.meta.url));
   await writeResults(file, bench.rows);

@@ -122,13 +122,13 @@ type revokeResult struct {
 
 // Watches a terminal that floods by many streams, then revokes the token that they stand on.
 func revoke(ctx context.Context, o *options) (any, error) {
-	const settle = 500 * time.Millisecond
 	s, err := dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 	var lastByte atomic.Int64
+	delivering := make(chan struct{}, o.watchers)
 	ended := make(chan error, o.watchers)
 	begin := time.Now()
 	for i := range o.watchers {
@@ -137,19 +137,31 @@ func revoke(ctx context.Context, o *options) (any, error) {
 			return nil, err
 		}
 		go func() {
-			for {
+			for seen := 0; ; {
 				var event []byte
 				if err := stream.RecvMsg(&event); err != nil {
 					ended <- err
 					return
 				}
-				if kind, _ := arm(event); kind == armOutput {
-					lastByte.Store(int64(time.Since(begin)))
+				if kind, _ := arm(event); kind != armOutput {
+					continue
+				}
+				lastByte.Store(int64(time.Since(begin)))
+				if seen++; seen == 1 {
+					delivering <- struct{}{}
 				}
 			}
 		}()
 	}
-	time.Sleep(settle)
+	for range o.watchers {
+		select {
+		case <-delivering:
+		case err := <-ended:
+			return nil, fmt.Errorf("a stream ended before the revocation: %w", err)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	called := time.Since(begin)
 	if _, err := s.call(0, "/grantty.v1.GrantService/Revoke", message(nil)); err != nil {
 		if isUnimplemented(err) {

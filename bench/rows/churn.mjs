@@ -16,9 +16,10 @@ export async function measure(bench) {
         return (await ask(bench, server, 'churn', flags, [COMMAND])).per_second;
       },
       nodePty: async () =>
-        (await bench.json(process.execPath, [NODE_PTY, 'churn', String(count), COMMAND])).per_second,
+        (await bench.json(process.execPath, [NODE_PTY, 'churn', String(count), COMMAND]))
+          .per_second,
     },
-    { rounds: bench.size(5, 1), seconds: 60 },
+    { rounds: bench.size(5, 1), seconds: 40 },
   );
   bench.row(
     rowOf({

@@ -1,7 +1,7 @@
 // A key is typed and comes back: on a quiet machine, and while another terminal floods.
 import { Skip } from '../support/bench.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
-import { client, measure as ask, newId, reach, startServer } from '../support/server.mjs';
+import { measure as ask, client, newId, reach, startServer } from '../support/server.mjs';
 import { startSshd } from '../support/sshd.mjs';
 
 /** What is typed comes back as it is, once, by the program and not by the terminal. */
@@ -20,7 +20,9 @@ export async function measure(bench) {
   const count = bench.size(3000, 50);
   const contestants = {
     ours: () => ask(bench, server, 'echo', { id: newId(), count }, ['/bin/sh', '-c', CAT]),
-    ...(ssh && { ssh: () => bench.json(binary, ['exec-echo', '-count', String(count), ...ssh(CAT)]) }),
+    ...(ssh && {
+      ssh: () => bench.json(binary, ['exec-echo', '-count', String(count), ...ssh(CAT)]),
+    }),
   };
   const rows = (results, names) => {
     for (const { name, key, atMost } of names) {
@@ -32,7 +34,7 @@ export async function measure(bench) {
     }
   };
 
-  rows(await interleave(contestants, { rounds: bench.size(7, 1), seconds: 60 }), [
+  rows(await interleave(contestants, { rounds: bench.size(5, 1), seconds: 40 }), [
     { name: 'echo, p50', key: 'p50_us', atMost: 1.5 },
     { name: 'echo, p99', key: 'p99_us', atMost: 1 },
   ]);
@@ -63,7 +65,10 @@ export async function measure(bench) {
     },
     ...(ssh && {
       ssh: () =>
-        beside(['exec-flood', '-bytes', FOR_EVER, '-timeout', '120', ...ssh(FLOOD)], contestants.ssh),
+        beside(
+          ['exec-flood', '-bytes', FOR_EVER, '-timeout', '120', ...ssh(FLOOD)],
+          contestants.ssh,
+        ),
     }),
   };
   rows(await interleave(besides, { rounds: bench.size(5, 1), seconds: 60 }), [

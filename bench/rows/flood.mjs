@@ -1,19 +1,19 @@
 // One terminal pours out text as fast as it can, one watcher takes it.
 import { createReadStream } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { resourceDir } from '../../dist/store/paths.js';
 import { LogReader } from '../../dist/store/reader/logReader.js';
-import { fileURLToPath } from 'node:url';
 import { Skip } from '../support/bench.mjs';
 import { floodText } from '../support/floodText.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
-import { client, measure as ask, newId, OWNER, startServer } from '../support/server.mjs';
+import { measure as ask, client, newId, OWNER, startServer } from '../support/server.mjs';
 import { startSshd } from '../support/sshd.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 const MB = 1e6;
 
 export async function measure(bench) {
-  const text = await floodText(bench, bench.size(256, 4) * MB);
+  const text = await floodText(bench, bench.size(192, 4) * MB);
   const small = await floodText(bench, bench.size(32, 1) * MB);
   const binary = await client(bench);
   const plain = await startServer(bench, { plain: true });
@@ -21,17 +21,20 @@ export async function measure(bench) {
   let last;
 
   const rate = ({ seconds, bytes }) => bytes / MB / seconds;
-  const ours = async (server) => {
+  const ours = async (server, { printed, command }) => {
     const id = newId();
-    const result = await ask(bench, server, 'flood', { id, bytes: text.printed }, text.command);
+    const result = await ask(bench, server, 'flood', { id, bytes: printed }, command);
     last = { id, lastSeq: result.last_seq };
     return rate(result);
   };
+  const bare = async ({ printed, command }) =>
+    rate(await bench.json('python3', [path('barePty.py'), String(printed), ...command]));
   const contestants = {
-    bare: async () =>
-      rate(await bench.json('python3', [path('barePty.py'), String(text.printed), ...text.command])),
-    plain: () => ours(plain),
-    tls: () => ours(tls),
+    bare: () => bare(text),
+    plain: () => ours(plain, text),
+    tls: () => ours(tls, text),
+    bareRaw: () => bare(text.raw),
+    plainRaw: () => ours(plain, text.raw),
     nodePty: async () => {
       const args = [path('nodePty.mjs'), 'flood', String(text.printed), ...text.command];
       return rate(await bench.json(process.execPath, args));
@@ -39,18 +42,20 @@ export async function measure(bench) {
   };
   const ssh = await orSkip(bench, 'flood against OpenSSH', () => startSshd(bench));
   if (ssh) {
-    contestants.ssh = async () => {
-      const args = ['exec-flood', '-bytes', String(text.printed), ...ssh(text.shell)];
-      return rate(await bench.json(binary, args));
-    };
+    const overSsh = async ({ printed, shell }) =>
+      rate(await bench.json(binary, ['exec-flood', '-bytes', String(printed), ...ssh(shell)]));
+    contestants.ssh = () => overSsh(text);
+    contestants.sshRaw = () => overSsh(text.raw);
   }
   const tmux = await orSkip(bench, 'flood against tmux', () => hasTmux(bench));
   if (tmux) {
     contestants.tmux = async () =>
-      rate(await bench.json('python3', [path('tmuxControl.py'), String(small.printed), small.shell]));
+      rate(
+        await bench.json('python3', [path('tmuxControl.py'), String(small.printed), small.shell]),
+      );
   }
 
-  const rates = await interleave(contestants, { rounds: bench.size(7, 1), seconds: 120 });
+  const rates = await interleave(contestants, { rounds: bench.size(5, 1), seconds: 100 });
   const row = (name, own, other, referenceName, atLeast) => {
     if (rates[other] === undefined) return;
     const [ours, reference] = [rates[own], rates[other]];
@@ -61,8 +66,11 @@ export async function measure(bench) {
   row('flood, TLS', 'tls', 'ssh', 'OpenSSH', 0.9);
   row('flood, plain TCP', 'plain', 'nodePty', 'node-pty alone');
   row('flood, plain TCP', 'plain', 'tmux', 'tmux control mode');
+  const raw = 'flood, plain TCP, terminal in raw mode';
+  row(raw, 'plainRaw', 'bareRaw', 'bare PTY reader');
+  row(raw, 'plainRaw', 'sshRaw', 'OpenSSH');
 
-  await ours(tls);
+  await ours(tls, text);
   await tls.end('SIGKILL');
   bench.row(
     rowOf({

@@ -1,7 +1,7 @@
 // What something that does nothing costs: a terminal, a terminal with a long log, a watcher.
 import { lineOf } from '../support/bench.mjs';
 import { rowOf } from '../support/measure.mjs';
-import { client, measure as ask, newId, OWNER, reach, startServer } from '../support/server.mjs';
+import { measure as ask, client, newId, OWNER, reach, startServer } from '../support/server.mjs';
 
 const KIB = 1024;
 const TARGET_KIB = 60;

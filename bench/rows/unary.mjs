@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { resourceDir } from '../../dist/store/paths.js';
 import { lineOf } from '../support/bench.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
-import { measure as ask, newId, OWNER, startServer } from '../support/server.mjs';
 import { makePastTerminal } from '../support/pastTerminals.mjs';
+import { measure as ask, newId, OWNER, startServer } from '../support/server.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 /** About what GetTerminal answers with. */
@@ -40,7 +40,7 @@ export async function measure(bench) {
   };
   const rates = await interleave(
     { ours: () => calls(server), grpc: () => calls(grpc), http2: () => calls(http2) },
-    { rounds: bench.size(7, 1), seconds: 60 },
+    { rounds: bench.size(5, 1), seconds: 45 },
   );
   const note = `the servers were busy for ${Math.min(...busy).toFixed(2)}–${Math.max(...busy).toFixed(2)} of a core`;
   const row = (other, referenceName, atLeast) =>

@@ -82,7 +82,8 @@ export class Bench {
     child.stdout.on('data', (chunk) => chunks.push(chunk));
     child.stdin.end();
     const [code, signal] = await once(child, 'close');
-    if (code !== 0) throw new Error(`${command} ${args[0] ?? ''}: ${signal ?? code}: ${child.said()}`);
+    if (code !== 0)
+      throw new Error(`${command} ${args[0] ?? ''}: ${signal ?? code}: ${child.said()}`);
     return Buffer.concat(chunks).toString();
   }
 
@@ -99,7 +100,9 @@ export class Bench {
 export async function lineOf(child, stream, wanted) {
   const lines = createInterface({ input: stream });
   const gone = once(child, 'exit').then(([code, signal]) => {
-    throw new Error(`${child.spawnfile} ended (${signal ?? code}) before it was ready: ${child.said()}`);
+    throw new Error(
+      `${child.spawnfile} ended (${signal ?? code}) before it was ready: ${child.said()}`,
+    );
   });
   gone.catch(() => {});
   const found = (async () => {

@@ -1,9 +1,11 @@
 // What floods: a file of text, and how many bytes a terminal makes of it.
-import { createWriteStream } from 'node:fs';
+
 import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 
-const LINE = 'The quick brown fox jumps over the lazy dog while 0123456789 bytes flow through a terminal.\n';
+const LINE =
+  'The quick brown fox jumps over the lazy dog while 0123456789 bytes flow through a terminal.\n';
 
 /** A file of lines, `bytes` long or a line less. A terminal prints each line with a carriage return. */
 export async function floodText(bench, bytes) {
@@ -16,12 +18,16 @@ export async function floodText(bench, bytes) {
   }
   out.end();
   await once(out, 'finish');
-  const shell = `echo ready; read go; cat ${file}`;
+  /** Prints the first line that every contestant waits for, then the text once a line was typed. */
+  const flood = (shell, printed) => ({ shell, command: ['/bin/sh', '-c', shell], printed });
   return {
     file,
-    shell,
-    command: ['/bin/sh', '-c', shell],
-    /** The echo of the line that lets it go, then the text. */
-    printed: 2 + lines * (LINE.length + 1),
+    /** As a terminal is by default: a carriage return before each newline, and the line is echoed. */
+    ...flood(`echo ready; read go; cat ${file}`, 2 + lines * (LINE.length + 1)),
+    /** Byte for byte: what the kernel does least for. */
+    raw: flood(
+      `stty -opost -echo; printf 'ready\\r\\n'; read go; cat ${file}`,
+      lines * LINE.length,
+    ),
   };
 }

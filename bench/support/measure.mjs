@@ -8,7 +8,8 @@ export async function interleave(contestants, { rounds, seconds = 60 }) {
   const samples = Object.fromEntries(Object.keys(contestants).map((name) => [name, []]));
   const begin = performance.now();
   for (let round = 0; round < rounds; round += 1) {
-    for (const [name, measure] of Object.entries(contestants)) samples[name].push(await measure(round));
+    for (const [name, measure] of Object.entries(contestants))
+      samples[name].push(await measure(round));
     if (performance.now() - begin > seconds * 1000) break;
   }
   return samples;
@@ -30,9 +31,9 @@ export function rowOf({ name, unit, ours, reference, referenceName, atLeast, atM
   const other = reference && median(reference);
   const ratio = other === undefined ? undefined : own / other;
   const judged = ratio ?? own;
-  const target = atLeast !== undefined ? `≥ ${atLeast}` : atMost !== undefined ? `≤ ${atMost}` : null;
-  const met =
-    target === null ? null : atLeast !== undefined ? judged >= atLeast : judged <= atMost;
+  const target =
+    atLeast !== undefined ? `≥ ${atLeast}` : atMost !== undefined ? `≤ ${atMost}` : null;
+  const met = target === null ? null : atLeast !== undefined ? judged >= atLeast : judged <= atMost;
   return {
     name,
     unit,

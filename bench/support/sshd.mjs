@@ -1,7 +1,7 @@
 // OpenSSH on loopback: a server of our own, with keys and a configuration that live as long as it does.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
-import { chmod, copyFile, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdtemp, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,8 @@ export async function startSshd(bench) {
     console.log(`(made ${PRIVSEP_DIR}, which sshd run by root needs)`);
     mkdirSync(PRIVSEP_DIR, { mode: 0o755 });
   }
-  const file = (name) => join(bench.dir, `ssh-${name}`);
+  const dir = await mkdtemp(join(bench.dir, 'ssh-'));
+  const file = (name) => join(dir, name);
   for (const name of ['host', 'user']) {
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file(name)]);
   }

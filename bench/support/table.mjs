@@ -7,12 +7,17 @@ export function table(rows) {
   const lines = [HEAD, ...rows.map(cells)];
   const widths = HEAD.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
   return lines
-    .map((line) => line.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd())
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column]))
+        .join('  ')
+        .trimEnd(),
+    )
     .join('\n');
 }
 
 function cells(row) {
-  if (row.skipped) return ['–', row.name, '', `skipped: ${row.skipped}`, '', '', '', '', '', ''];
+  if (row.skipped) return ['–', row.name, '', 'skipped', '', '', '', '', '', ''];
   const range = (values) => (values ? `${values[0]}–${values[1]}` : '');
   const noise = [range(row.ours_range), range(row.reference_range)].filter(Boolean).join(' | ');
   return [
