@@ -6,6 +6,9 @@ export interface ShellLaunch {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** What bash is called where its path is not given: found on the child's PATH. */
+const BASH = 'bash';
+
 /** Carries the set-up to the first bash, which takes it out of the environment. */
 const SETUP_VARIABLE = 'GRANTTY_SHELL_SETUP';
 
@@ -13,10 +16,10 @@ const SETUP_VARIABLE = 'GRANTTY_SHELL_SETUP';
  * The first bash hands the set-up to the second over descriptor 3 and becomes it: the secret stands
  * in no file, no argument, and in the environment of no later process, /proc/PID/environ included.
  */
-const BOOTSTRAP = `s=$${SETUP_VARIABLE}; unset ${SETUP_VARIABLE}; exec bash --rcfile /dev/fd/3 -i 3<<<"$s"`;
+const BOOTSTRAP = `s=$${SETUP_VARIABLE}; unset ${SETUP_VARIABLE}; exec "$BASH" --rcfile /dev/fd/3 -i 3<<<"$s"`;
 
 /** bash reads the person's own start-up file first; the marks are renewed at each prompt. */
-export function bashLaunch(secret: string): ShellLaunch {
+export function bashLaunch(secret: string, bash = BASH): ShellLaunch {
   const begins = quoted(promptMark('C', secret));
   const ready = `\\[${quoted(promptMark('B', secret))}\\]`;
   const setup = [
@@ -32,7 +35,12 @@ export function bashLaunch(secret: string): ShellLaunch {
     `  PROMPT_COMMAND+=$'\\n'__grantty_prompt`,
     'fi',
   ].join('\n');
-  return { command: ['bash', '-c', BOOTSTRAP], env: { [SETUP_VARIABLE]: `${setup}\n` } };
+  return { command: [bash, '-c', BOOTSTRAP], env: { [SETUP_VARIABLE]: `${setup}\n` } };
+}
+
+/** The secret that `bashLaunch` put into this environment; undefined where it made none. */
+export function launchSecret(env: Readonly<Record<string, string>>): string | undefined {
+  return /grantty=([0-9a-f]+)/.exec(env[SETUP_VARIABLE] ?? '')?.[1];
 }
 
 /** As prompt strings write control characters. */

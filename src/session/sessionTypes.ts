@@ -1,6 +1,7 @@
 /** The vocabulary of persistent PTY sessions: what backends, the service and its callers share. */
 import type { TerminalSize } from '../core/event.js';
 import type { CreatedBy, RequestMark } from '../core/terminal.js';
+import type { TerminalSnapshot } from '../supervisor/api.js';
 import type { Agent } from './agent.js';
 import type { LeaseSource } from './leaseSource.js';
 
@@ -104,6 +105,13 @@ export interface TerminalResourceRequest {
   readonly cwdUnder?: readonly string[];
   readonly createdBy?: CreatedBy;
   readonly request?: RequestMark;
+  /** Authority for set-up, close, and for sends that bring none. Absent: the backend's. */
+  readonly leases?: LeaseSource;
+  /**
+   * Takes over this living terminal, which a session of an earlier process left behind, instead of
+   * making one: all else but `leases` is as it was made.
+   */
+  readonly adopt?: TerminalSnapshot;
 }
 
 export interface TerminalSpawnResult extends TerminalSessionSnapshot {
@@ -141,6 +149,8 @@ export interface TerminalSendRequest {
   timeoutMs?: number;
   /** Under whose authority it types and interrupts. Absent: the backend's own. */
   leases?: LeaseSource;
+  /** A text with this mark is typed once, also by a later process. Absent: each time. */
+  mark?: RequestMark;
 }
 
 /** What one `readOutput` consumed. */

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto';
 import type { TerminalSize } from '../core/event.js';
 import { parseName } from '../core/names.js';
 import type { CreateSpec, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
-import { bashLaunch } from './bashLaunch.js';
+import { bashLaunch, launchSecret } from './bashLaunch.js';
 import { type Clock, monotonicClock } from './clock.js';
 import { type LeaseSource, unlimitedLeases } from './leaseSource.js';
-import type { Screens } from './screens.js';
+import type { ScreenKey, Screens } from './screens.js';
 import { TerminalBackendCleanupError } from './sessionError.js';
 import type { TerminalBackend, TerminalBackendSpawnSpec } from './sessionTypes.js';
 import { ShellSession } from './shellSession.js';
@@ -20,6 +20,8 @@ export interface ShellBackendOptions {
   readonly type?: string;
   /** What its sessions run unless a spawn says otherwise. Absent: bash with our prompt marks. */
   readonly command?: readonly string[];
+  /** Path of bash. Absent: the one on the PATH of the session. */
+  readonly bash?: string;
   /** Authority for set-up, close, and for sends that bring none. Absent: unlimited. */
   readonly leases?: LeaseSource;
   readonly clock?: Clock;
@@ -35,15 +37,16 @@ export class ShellBackend implements TerminalBackend {
   /** Resolves when the session is ready, silent, or has ended; an abort leaves nothing of it. */
   async spawn(spec: TerminalBackendSpawnSpec): Promise<ShellSession> {
     const { supervisor } = this.options;
+    if (spec.resource.adopt) return this.#adopt(spec.resource.adopt, spec);
     const secret = randomBytes(16).toString('hex');
     const command = spec.resource.command ?? this.options.command;
     const create = await this.#createSpec(spec, command, secret);
     spec.signal.throwIfAborted();
     const terminal = await supervisor.create(create);
     try {
-      return await this.#open(terminal, command ? undefined : secret, spec.signal);
+      return await this.#open(terminal, command ? undefined : secret, spec);
     } catch (error) {
-      await this.#cleanUp(terminal);
+      await this.#cleanUp(terminal, this.#leases(spec));
       throw spec.signal.aborted ? spec.signal.reason : error;
     }
   }
@@ -53,7 +56,7 @@ export class ShellBackend implements TerminalBackend {
     command: readonly string[] | undefined,
     secret: string,
   ): Promise<CreateSpec> {
-    const launch = command ? { command, env: {} } : bashLaunch(secret);
+    const launch = command ? { command, env: {} } : bashLaunch(secret, this.options.bash);
     const { cwdUnder, createdBy, request } = resource;
     return {
       tuple: {
@@ -78,26 +81,13 @@ export class ShellBackend implements TerminalBackend {
   }
 
   async #open(
-    { record }: TerminalSnapshot,
+    terminal: TerminalSnapshot,
     secret: string | undefined,
-    signal: AbortSignal,
+    spec: TerminalBackendSpawnSpec,
   ): Promise<ShellSession> {
-    const { supervisor, screens, leases = unlimitedLeases, clock = monotonicClock } = this.options;
-    const key = { owner: record.owner, id: record.id, uid: record.uid };
-    const principal = `${record.owner}/${record.agent}`;
-    const input = await supervisor.attach(key, { kind: 'agent', subject: record.agent, principal });
-    const session = new ShellSession({
-      supervisor,
-      screens,
-      clock,
-      key,
-      pid: record.pid,
-      input,
-      leases,
-      ...(secret !== undefined && { secret }),
-    });
+    const session = await this.#sessionOf(terminal, secret, spec);
     try {
-      await unlessAborted(session.primed(), signal);
+      await unlessAborted(session.primed(), spec.signal);
       return session;
     } catch (error) {
       // Whether all of it is gone is for the clean-up to find out.
@@ -106,28 +96,73 @@ export class ShellBackend implements TerminalBackend {
     }
   }
 
+  /** Its prompt marks go on to be told; what was printed until now belongs to no send. */
+  async #adopt(terminal: TerminalSnapshot, spec: TerminalBackendSpawnSpec): Promise<ShellSession> {
+    const { env } = await this.options.supervisor.launchPlan(keyOf(terminal));
+    const session = await this.#sessionOf(terminal, launchSecret(env), spec);
+    try {
+      await unlessAborted(session.resumed(), spec.signal);
+      return session;
+    } catch (error) {
+      await session.leave();
+      throw error;
+    }
+  }
+
+  async #sessionOf(
+    terminal: TerminalSnapshot,
+    secret: string | undefined,
+    spec: TerminalBackendSpawnSpec,
+  ): Promise<ShellSession> {
+    const { supervisor, screens, clock = monotonicClock } = this.options;
+    const { owner, agent, pid, instance } = terminal.record;
+    const key = keyOf(terminal);
+    const attachment = { kind: 'agent', subject: agent, principal: `${owner}/${agent}` } as const;
+    const attach = () => supervisor.attach(key, attachment);
+    return new ShellSession({
+      supervisor,
+      screens,
+      clock,
+      key,
+      pid,
+      instance,
+      attach,
+      input: await attach(),
+      leases: this.#leases(spec),
+      ...(secret !== undefined && { secret }),
+    });
+  }
+
+  #leases({ resource }: TerminalBackendSpawnSpec): LeaseSource {
+    return resource.leases ?? this.options.leases ?? unlimitedLeases;
+  }
+
   /** The record too: a session that was never published leaves nothing. */
-  async #cleanUp({ record }: TerminalSnapshot): Promise<void> {
-    const { supervisor, leases = unlimitedLeases } = this.options;
-    const key = { owner: record.owner, id: record.id, uid: record.uid };
+  async #cleanUp(terminal: TerminalSnapshot, leases: LeaseSource): Promise<void> {
+    const { supervisor } = this.options;
+    const key = keyOf(terminal);
     try {
       const end = await supervisor.kill(key, { lease: leases.lease('kill') });
       if (end.quiescent) await supervisor.remove(key);
       else throw new Error(`${end.survivors.length} processes still live`);
     } catch (cause) {
-      throw new TerminalBackendCleanupError(`terminal ${record.id} could not be removed`, cause);
+      throw new TerminalBackendCleanupError(`terminal ${key.id} could not be removed`, cause);
     }
   }
 }
 
+function keyOf({ record }: TerminalSnapshot): ScreenKey {
+  return { owner: record.owner, id: record.id, uid: record.uid };
+}
+
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  promise.catch(() => {});
   signal.throwIfAborted();
   let abort = () => {};
   const aborted = new Promise<never>((_, reject) => {
     abort = () => reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
   });
-  promise.catch(() => {});
   try {
     return await Promise.race([promise, aborted]);
   } finally {

@@ -1,6 +1,7 @@
 /** One send of a shell session: types, waits, and says why it came back. */
 import { GranttyError } from '../core/errors.js';
 import { MAX_INPUT_FRAME_BYTES } from '../core/limits.js';
+import type { RequestMark } from '../core/terminal.js';
 import type { ForegroundState } from '../supervisor/api.js';
 import type { Clock } from './clock.js';
 import type { LeaseSource } from './leaseSource.js';
@@ -23,6 +24,8 @@ export interface SendContext {
   lastSeq(): Promise<number>;
   /** One frame; resolves when the line discipline has taken it. */
   type(frame: Uint8Array, leases: LeaseSource | undefined): Promise<void>;
+  /** The same, but not again where the mark's text has been typed before. @returns the last seq before that */
+  typeOnce(frame: Uint8Array, mark: RequestMark, leases: LeaseSource | undefined): Promise<number>;
   /** SIGINT to the foreground group. */
   interrupt(leases: LeaseSource | undefined): Promise<void>;
   probe(): Promise<ForegroundState>;
@@ -60,7 +63,7 @@ export class ShellSend implements TerminalSendOperation {
 
   constructor(context: SendContext, request: TerminalSendRequest) {
     request.signal?.throwIfAborted();
-    const { text, submit, leases, timeoutMs = DEFAULT_TIMEOUT_MS } = request;
+    const { text, submit, leases, mark, timeoutMs = DEFAULT_TIMEOUT_MS } = request;
     const input = Buffer.from(submit ? text + ENTER : text);
     this.#context = context;
     this.#readiness = new Readiness({
@@ -69,7 +72,7 @@ export class ShellSend implements TerminalSendOperation {
       timeoutMs: Math.min(timeoutMs, MAX_TIMEOUT_MS),
       severalLines: /[\r\n]/.test(text),
     });
-    this.#written = this.#type(input, leases);
+    this.#written = this.#type(input, leases, mark);
     this.started = this.#written.then((lastSeq) => ({ lastSeq }));
     this.#signals = this.#written.then(
       () => {},
@@ -105,11 +108,19 @@ export class ShellSend implements TerminalSendOperation {
    * @param leases - under whose authority; absent: the session's own.
    */
   cancel(leases?: LeaseSource): boolean {
-    if (this.#readiness.settled || this.#settled) return false;
-    this.#readiness.hold();
-    this.#signalling += 1;
-    this.#signals = this.#signals.then(() => this.#interrupt(leases));
-    return true;
+    const interrupted = this.#requestInterrupt(leases);
+    interrupted?.catch((error: unknown) => this.#fail(error));
+    return interrupted !== undefined;
+  }
+
+  /**
+   * As `cancel`, for others than the sender: resolves when the signal has been sent, with false when
+   * the send had settled. A failure leaves the send as it is.
+   */
+  async interrupt(leases: LeaseSource): Promise<boolean> {
+    const interrupted = this.#requestInterrupt(leases);
+    await interrupted;
+    return interrupted !== undefined;
   }
 
   /** Resolves when there may be more to read, or when the send has settled. */
@@ -149,12 +160,24 @@ export class ShellSend implements TerminalSendOperation {
   }
 
   /** @returns the last seq before the input */
-  async #type(input: Uint8Array, leases: LeaseSource | undefined): Promise<number> {
+  async #type(
+    input: Uint8Array,
+    leases: LeaseSource | undefined,
+    mark: RequestMark | undefined,
+  ): Promise<number> {
     try {
-      const lastSeq = await this.#context.lastSeq();
+      let lastSeq = await this.#context.lastSeq();
       this.#inputSeq = lastSeq;
       for (let begin = 0; begin < input.length; begin += MAX_INPUT_FRAME_BYTES) {
-        await this.#context.type(input.subarray(begin, begin + MAX_INPUT_FRAME_BYTES), leases);
+        const frame = input.subarray(begin, begin + MAX_INPUT_FRAME_BYTES);
+        if (!mark) await this.#context.type(frame, leases);
+        else {
+          const part = { ...mark, key: `${mark.key}/${begin}` };
+          const before = await this.#context.typeOnce(frame, part, leases);
+          // Typed by an earlier process: what was printed since then is in no delta of this one.
+          if (before < lastSeq) this.#truncated = true;
+          lastSeq = Math.min(lastSeq, before);
+        }
       }
       if (this.#signalling === 0) this.#readiness.begin();
       return lastSeq;
@@ -168,14 +191,25 @@ export class ShellSend implements TerminalSendOperation {
     if (!isExited(error)) this.#fail(error);
   }
 
+  /** Undefined when the operation has settled. */
+  #requestInterrupt(leases: LeaseSource | undefined): Promise<void> | undefined {
+    if (this.#readiness.settled || this.#settled) return undefined;
+    this.#readiness.hold();
+    this.#signalling += 1;
+    const interrupted = this.#signals.then(() => this.#interrupt(leases));
+    this.#signals = interrupted.catch(() => {});
+    return interrupted;
+  }
+
   async #interrupt(leases: LeaseSource | undefined): Promise<void> {
     try {
       await this.#context.interrupt(leases);
     } catch (error) {
-      if (!isExited(error)) this.#fail(error);
+      if (!isExited(error)) throw error;
+    } finally {
+      this.#signalling -= 1;
+      if (this.#signalling === 0) this.#readiness.begin();
     }
-    this.#signalling -= 1;
-    if (this.#signalling === 0) this.#readiness.begin();
   }
 
   async #wait(): Promise<ShellSendResult> {

@@ -5,6 +5,7 @@ import type { ExitStatus, OutputEvent } from '../core/event.js';
 import type {
   EndResult,
   InputChannel,
+  Lease,
   LiveItem,
   Supervisor,
   SurvivingProcess,
@@ -40,7 +41,11 @@ export interface ShellSessionParts {
   readonly clock: Clock;
   readonly key: ScreenKey;
   readonly pid: number | undefined;
+  /** Ordinal of the process instance that the session is about. */
+  readonly instance: number;
   readonly input: InputChannel;
+  /** Another way in, for when the first was lost with the supervisor's connection. */
+  readonly attach: () => Promise<InputChannel>;
   readonly leases: LeaseSource;
   /** Of the prompt marks; absent: the command prints none. */
   readonly secret?: string;
@@ -54,6 +59,7 @@ export class ShellSession implements TerminalBackendSession {
   readonly #mirror: Mirror;
   readonly #delta: RenderedDelta;
   readonly #setUp: Readiness;
+  #input: InputChannel | undefined;
   #exit: ExitStatus | undefined;
   /** Holds the session until nothing of it can reach the terminal any more. */
   #send: ShellSend | undefined;
@@ -61,6 +67,7 @@ export class ShellSession implements TerminalBackendSession {
 
   constructor(parts: ShellSessionParts) {
     this.#parts = parts;
+    this.#input = parts.input;
     this.#marks = parts.secret === undefined ? undefined : new PromptMarks(parts.secret);
     this.#setUp = new Readiness({
       clock: parts.clock,
@@ -89,6 +96,20 @@ export class ShellSession implements TerminalBackendSession {
     await this.#setUp.reason;
     await this.#screen.catchUp();
     this.motd = this.#delta.take().text;
+  }
+
+  /** Resolves when its mirror shows what there is now, whatever the program does. */
+  async resumed(): Promise<void> {
+    this.#setUp.abandon();
+    await this.#screen.catchUp();
+    this.#delta.take();
+  }
+
+  /** Lets go of the terminal, which lives on. */
+  async leave(): Promise<void> {
+    this.#setUp.abandon();
+    this.#parts.screens.release(this.#screen);
+    await this.#input?.[Symbol.asyncDispose]();
   }
 
   startSend(request: TerminalSendRequest): ShellSend {
@@ -133,7 +154,7 @@ export class ShellSession implements TerminalBackendSession {
   }
 
   async #close(): Promise<void> {
-    const { supervisor, key, leases, screens, input } = this.#parts;
+    const { supervisor, key, leases } = this.#parts;
     const stop = { graceMs: CLOSE_GRACE_MS, lease: leases.lease('kill') };
     let end = await unlessGone(supervisor.stop(key, stop));
     if (end && !end.quiescent) {
@@ -142,15 +163,14 @@ export class ShellSession implements TerminalBackendSession {
     if (end && !end.quiescent) throw survived(end.survivors);
     this.#setUp.abandon();
     await this.#send?.done.catch(() => {});
-    screens.release(this.#screen);
-    await input[Symbol.asyncDispose]();
+    await this.leave();
   }
 
   #saw(item: LiveItem): void {
     if (item.kind === 'resized') return;
     for (const event of item.events) {
       if (event.type === 'pty.output') this.#sawOutput(event);
-      else {
+      else if ((event.instance ?? 1) >= this.#parts.instance) {
         this.#exit = event;
         this.#setUp.sawExit();
         this.#send?.sawExit();
@@ -168,12 +188,14 @@ export class ShellSession implements TerminalBackendSession {
   }
 
   #context(): SendContext {
-    const { supervisor, key, clock, input, leases: own } = this.#parts;
+    const { supervisor, key, clock, leases: own } = this.#parts;
     return {
       clock,
       lastSeq: async () => ((await supervisor.get(key))?.nextSeq ?? 1) - 1,
-      type: async (frame, leases = own) => {
-        await input.send(frame, leases.lease('write'));
+      type: (frame, leases = own) => this.#type(frame, leases.lease('write')),
+      typeOnce: async (frame, request, leases = own) => {
+        const spec = { data: frame, lease: leases.lease('write'), request };
+        return (await supervisor.write(key, spec)).lastSeq;
       },
       interrupt: async (leases = own) => {
         await this.#signal('SIGINT', leases);
@@ -186,6 +208,18 @@ export class ShellSession implements TerminalBackendSession {
       takeDelta: () => this.#delta.take(),
       status: () => this.status(),
     };
+  }
+
+  async #type(frame: Uint8Array, lease: Lease): Promise<void> {
+    this.#input ??= await this.#parts.attach();
+    const input = this.#input;
+    try {
+      await input.send(frame, lease);
+    } catch (error) {
+      const lost = error instanceof GranttyError && error.reason === 'SUPERVISOR_UNAVAILABLE';
+      if (lost && this.#input === input) this.#input = undefined;
+      throw error;
+    }
   }
 
   #probe() {

@@ -18,10 +18,15 @@ import type {
   TerminalSpawnResult,
 } from './sessionTypes.js';
 
+/** A random id of 64 bits; begins with `session-`, so that a selector can mean sessions alone. */
+export function issueSessionId(): string {
+  return `session-${randomBytes(8).toString('hex')}`;
+}
+
 export interface TerminalSessionServiceOptions {
   /**
    * Gives the id of a new session, a `Name` that is never used twice. For hosts that decide about
-   * the id before they spawn; absent, it is random.
+   * the id before they spawn; absent: `issueSessionId`.
    */
   readonly issueId?: (owner: Agent, request: TerminalSpawnRequest) => string;
 }
@@ -39,7 +44,7 @@ export class TerminalSessionService implements AsyncDisposable {
   #disposal: Promise<void> | undefined;
 
   constructor(options: TerminalSessionServiceOptions = {}) {
-    this.#issueId = options.issueId ?? (() => `session-${randomBytes(8).toString('hex')}`);
+    this.#issueId = options.issueId ?? issueSessionId;
   }
 
   /**
@@ -105,7 +110,8 @@ export class TerminalSessionService implements AsyncDisposable {
     const forward = () => abort.abort(signal?.reason);
     signal?.addEventListener('abort', forward, { once: true });
     try {
-      const id = this.#issueId(owner, request) as TerminalSessionId;
+      const adopted = request.resource?.adopt?.record.id;
+      const id = (adopted ?? this.#issueId(owner, request)) as TerminalSessionId;
       const session = await this.#setUp(owned, backend, owner, id, request, abort.signal);
       const published = new PublishedSession(id, owner, request.type, name, session);
       this.#sessions.set(id, published);

@@ -1,6 +1,7 @@
 import { GranttyError } from '../../src/core/errors.js';
 import type { TerminalSendRequest } from '../../src/session/sessionTypes.js';
 import { type SendContext, ShellSend } from '../../src/session/shellSend.js';
+import { lease } from '../support/registry.js';
 import { gate } from './fakeBackend.js';
 import { ManualClock, settled } from './manualClock.js';
 
@@ -12,6 +13,8 @@ class Scene {
   readonly signalling = gate();
   readonly rendering = gate();
   exited = false;
+  /** The last seq before the text, as of when it was typed. */
+  typedBefore = 10;
   readonly send: ShellSend;
 
   constructor(request: Partial<TerminalSendRequest> = {}, rendered = true) {
@@ -22,6 +25,10 @@ class Scene {
         this.log.push(`type ${frame.length}`);
         await this.writing.opened;
         this.log.push('typed');
+      },
+      typeOnce: async (frame, { key }) => {
+        this.log.push(`type ${frame.length} as ${key}`);
+        return this.typedBefore;
       },
       interrupt: async () => {
         this.log.push('interrupt');
@@ -116,6 +123,49 @@ describe('a send', () => {
     controller.abort();
     await settled();
     expect(scene.log).toContain('interrupt');
+  });
+
+  it('is interrupted by another than its sender, who hears when the signal was sent', async () => {
+    const scene = new Scene();
+    scene.writing.open();
+    let told: boolean | undefined;
+    const asked = scene.send.interrupt({ lease: () => lease }).then((sent) => {
+      told = sent;
+    });
+    await settled();
+    expect(told).toBeUndefined();
+    scene.signalling.open();
+    await asked;
+    expect(told).toBe(true);
+    await scene.clock.advance(200);
+    expect((await scene.send.done).waitReason).toBe('stdin_read');
+    expect(await scene.send.interrupt({ lease: () => lease })).toBe(false);
+  });
+
+  it('goes on when another may not interrupt it after all', async () => {
+    const scene = new Scene();
+    scene.writing.open();
+    const refusal = new GranttyError('GRANT_REVOKED', 'no more');
+    const asked = scene.send.interrupt({ lease: () => lease });
+    scene.signalling.fail(refusal);
+    await expect(asked).rejects.toBe(refusal);
+    await scene.clock.advance(200);
+    expect((await scene.send.done).waitReason).toBe('stdin_read');
+  });
+
+  it('with a mark is typed by it, and says when that was done before', async () => {
+    const first = new Scene({ mark: { key: 'k', bodyHash: 'b' } });
+    await settled();
+    expect(first.log).toEqual(['type 3 as k/0']);
+    expect(await first.send.started).toEqual({ lastSeq: 10 });
+    await first.clock.advance(200);
+    expect((await first.send.done).truncated).toBe(false);
+
+    const again = new Scene({ mark: { key: 'k', bodyHash: 'b' } });
+    again.typedBefore = 4;
+    expect(await again.send.started).toEqual({ lastSeq: 4 });
+    await again.clock.advance(200);
+    expect((await again.send.done).truncated).toBe(true);
   });
 
   it('is rejected when its input is refused', async () => {

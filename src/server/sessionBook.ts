@@ -1,0 +1,285 @@
+/** The sessions of this server by whom they belong to, those of an earlier server included. */
+import type { Logger } from 'pino';
+import { GranttyError } from '../core/errors.js';
+import type { Name, TerminalTuple } from '../core/names.js';
+import { isLive } from '../core/terminal.js';
+import { AgentScope } from '../session/agent.js';
+import { type LeaseSource, type SessionEffect, unlimitedLeases } from '../session/leaseSource.js';
+import { TerminalBackendCleanupError, TerminalSessionError } from '../session/sessionError.js';
+import type {
+  TerminalSendRequest,
+  TerminalSessionId,
+  TerminalSessionSnapshot,
+  TerminalSpawnRequest,
+  TerminalSpawnResult,
+} from '../session/sessionTypes.js';
+import type { Lease, Supervisor, SurvivingProcess, TerminalSnapshot } from '../supervisor/api.js';
+import type { Clock } from './clock.js';
+import { notFound } from './errors.js';
+import type { Permit } from './gate.js';
+import type { SessionHost } from './sessionHost.js';
+import type { Operation } from './sessionSend.js';
+import { SessionSends } from './sessionSends.js';
+
+/** Sessions of one owner on the list, exited ones included: each keeps up to 4 MiB of lines. */
+const MAX_SESSIONS_PER_OWNER = 256;
+
+export interface OpenSession {
+  readonly id: TerminalSessionId;
+  readonly tuple: TerminalTuple;
+  /** The incarnation of its terminal. */
+  readonly uid: string;
+  readonly sends: SessionSends;
+  readonly leases: ClosingLease;
+}
+
+/** What a session does by itself is allowed; how it is closed, by whoever closes it. */
+class ClosingLease implements LeaseSource {
+  closing: Lease | undefined;
+
+  lease(effect: SessionEffect): Lease {
+    return this.closing ?? unlimitedLeases.lease(effect);
+  }
+}
+
+/** One (owner, agent), there for as long as it has activity. */
+interface Activity {
+  readonly scope: AgentScope;
+  /** Being spawned. */
+  readonly pending: Set<TerminalTuple>;
+  /** In the order of publication. */
+  readonly published: Map<string, OpenSession>;
+}
+
+type Pair = Pick<TerminalTuple, 'owner' | 'agent'>;
+
+export interface SessionBookParts {
+  readonly host: SessionHost;
+  readonly supervisor: Supervisor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class SessionBook {
+  readonly #activities = new Map<string, Activity>();
+  /** Living terminals of sessions that an earlier server spawned, by pair, until they are adopted. */
+  #left: Promise<Map<string, TerminalSnapshot[]>> | undefined;
+  readonly #adoptions = new Map<string, Promise<void>>();
+
+  constructor(private readonly parts: SessionBookParts) {}
+
+  /** @throws as `TerminalSessionService.spawn`, QUOTA_TERMINALS */
+  async spawn(
+    tuple: TerminalTuple,
+    request: TerminalSpawnRequest,
+    signal: AbortSignal,
+  ): Promise<{ readonly session: OpenSession; readonly spawned: TerminalSpawnResult }> {
+    const { host, supervisor } = this.parts;
+    await this.#adopt(tuple);
+    if (this.#countOf(tuple.owner) >= MAX_SESSIONS_PER_OWNER) throw tooMany();
+    const activity = this.#activityOf(tuple);
+    activity.pending.add(tuple);
+    try {
+      const leases = new ClosingLease();
+      const asked = { ...request, resource: { ...request.resource, leases } };
+      const spawned = await host.spawnAs(tuple.id, activity.scope, asked, signal);
+      try {
+        const terminal = await supervisor.get({ owner: tuple.owner, id: tuple.id });
+        if (terminal === undefined) throw notFound();
+        return { session: this.#publish(activity, spawned.sessionId, terminal, leases), spawned };
+      } catch (error) {
+        await host.service.kill(activity.scope, spawned.sessionId, 'spawn failed');
+        throw error;
+      }
+    } finally {
+      activity.pending.delete(tuple);
+      this.#forgetIfIdle(tuple);
+    }
+  }
+
+  /** The session of the terminal that was decided about. @throws NO_SESSION */
+  async find({ target, key }: Permit): Promise<OpenSession> {
+    await this.#adopt(target);
+    const session = this.#activities.get(nameOf(target))?.published.get(target.id);
+    if (session !== undefined && session.uid === key.uid) return session;
+    throw new TerminalSessionError('NO_SESSION', `there is no session ${target.id}`);
+  }
+
+  /** Published sessions of one pair, in the order of publication. */
+  async list(
+    pair: Pair,
+  ): Promise<readonly (OpenSession & { readonly snapshot: TerminalSessionSnapshot })[]> {
+    await this.#adopt(pair);
+    const activity = this.#activities.get(nameOf(pair));
+    if (activity === undefined) return [];
+    return this.parts.host.service.list(activity.scope).flatMap((snapshot) => {
+      const session = activity.published.get(snapshot.sessionId);
+      return session ? [{ ...session, snapshot }] : [];
+    });
+  }
+
+  /** The tuples of all that the pair has, published or being spawned. */
+  async active(pair: Pair): Promise<readonly TerminalTuple[]> {
+    await this.#adopt(pair);
+    const activity = this.#activities.get(nameOf(pair));
+    if (activity === undefined) return [];
+    return [...activity.pending, ...[...activity.published.values()].map(({ tuple }) => tuple)];
+  }
+
+  /** @throws as `TerminalSessionService.startSend` */
+  startSend({ id, tuple }: OpenSession, request: TerminalSendRequest): Operation {
+    return this.parts.host.service.startSend(this.#activityOf(tuple).scope, id, request);
+  }
+
+  /** Ends the session's processes under this lease; with survivors it stays on the list. */
+  async close(
+    session: OpenSession,
+    reason: string,
+    lease: Lease | undefined,
+  ): Promise<{ readonly closed: boolean; readonly survivors: readonly SurvivingProcess[] }> {
+    const { id, tuple, leases } = session;
+    const activity = this.#activityOf(tuple);
+    leases.closing = lease;
+    try {
+      const closed = await this.parts.host.service.kill(activity.scope, id, reason);
+      activity.published.delete(id);
+      this.#forgetIfIdle(tuple);
+      return { closed, survivors: [] };
+    } catch (error) {
+      const survived = error instanceof TerminalBackendCleanupError && error.survivors.length > 0;
+      if (survived) return { closed: false, survivors: error.survivors };
+      throw error;
+    }
+  }
+
+  /** The session whose terminal has been deleted is over. */
+  async terminalDeleted({ target, key }: Permit): Promise<void> {
+    const session = this.#activities.get(nameOf(target))?.published.get(target.id);
+    if (session === undefined || session.uid !== key.uid) return;
+    await this.close(session, 'the terminal was deleted', undefined);
+  }
+
+  #publish(
+    { published }: Activity,
+    id: TerminalSessionId,
+    { record }: TerminalSnapshot,
+    leases: ClosingLease,
+  ): OpenSession {
+    const { owner, agent, session, uid } = record;
+    const tuple = { owner, agent, session, id: record.id };
+    const open = { id, tuple, uid, sends: new SessionSends(this.parts.clock), leases };
+    published.set(id, open);
+    return open;
+  }
+
+  /** Takes over what an earlier server left of this pair, the first time that it is asked about. */
+  async #adopt(pair: Pair): Promise<void> {
+    const name = nameOf(pair);
+    this.#left ??= this.#findLeft().catch((error: unknown) => {
+      this.#left = undefined;
+      throw error;
+    });
+    const left = await this.#left;
+    const terminals = left.get(name);
+    if (terminals !== undefined && !this.#adoptions.has(name)) {
+      const adoption = this.#adoptAll(pair, terminals).finally(() => {
+        this.#adoptions.delete(name);
+        if (terminals.length === 0) left.delete(name);
+      });
+      this.#adoptions.set(name, adoption);
+    }
+    await this.#adoptions.get(name);
+  }
+
+  async #findLeft(): Promise<Map<string, TerminalSnapshot[]>> {
+    const { host, supervisor } = this.parts;
+    const types = host.service.listBackends();
+    const left = new Map<string, TerminalSnapshot[]>();
+    for (const terminal of inOrder(await supervisor.list())) {
+      const { backend, state } = terminal.record;
+      if (!types.includes(backend) || !isLive(state)) continue;
+      const name = nameOf(terminal.record);
+      left.set(name, [...(left.get(name) ?? []), terminal]);
+    }
+    return left;
+  }
+
+  /** Takes each off `terminals` once it has been dealt with. @throws SUPERVISOR_UNAVAILABLE */
+  async #adoptAll(pair: Pair, terminals: TerminalSnapshot[]): Promise<void> {
+    for (let terminal = terminals[0]; terminal !== undefined; terminal = terminals[0]) {
+      try {
+        await this.#adoptOne(pair, terminal);
+      } catch (error) {
+        if (error instanceof GranttyError && error.reason === 'SUPERVISOR_UNAVAILABLE') throw error;
+        const { owner, id } = terminal.record;
+        this.parts.logger.warn({ err: error, owner, id }, 'a session could not be taken over');
+      }
+      terminals.shift();
+    }
+  }
+
+  async #adoptOne(pair: Pair, { record }: TerminalSnapshot): Promise<void> {
+    const { host, supervisor } = this.parts;
+    const { owner, id, uid, backend, name } = record;
+    const terminal = await supervisor.get({ owner, id, uid });
+    if (terminal === undefined || !isLive(terminal.record.state)) return;
+    const activity = this.#activityOf(pair);
+    activity.pending.add(record);
+    try {
+      const leases = new ClosingLease();
+      const { sessionId } = await host.service.spawn(activity.scope, {
+        type: backend,
+        ...(name !== '' && { name }),
+        resource: { adopt: terminal, leases },
+      });
+      this.#publish(activity, sessionId, terminal, leases);
+    } finally {
+      activity.pending.delete(record);
+      this.#forgetIfIdle(pair);
+    }
+  }
+
+  #activityOf(pair: Pair): Activity {
+    const name = nameOf(pair);
+    const known = this.#activities.get(name);
+    if (known !== undefined) return known;
+    const scope = new AgentScope(pair.owner, pair.agent);
+    const activity: Activity = { scope, pending: new Set(), published: new Map() };
+    this.#activities.set(name, activity);
+    return activity;
+  }
+
+  #forgetIfIdle(pair: Pair): void {
+    const activity = this.#activities.get(nameOf(pair));
+    if (activity?.pending.size === 0 && activity.published.size === 0) {
+      this.#activities.delete(nameOf(pair));
+    }
+  }
+
+  #countOf(owner: Name): number {
+    let count = 0;
+    for (const { scope, pending, published } of this.#activities.values()) {
+      if (scope.owner === owner) count += pending.size + published.size;
+    }
+    return count;
+  }
+}
+
+/** As they were spawned; within a second by the start of their processes. */
+function inOrder(terminals: readonly TerminalSnapshot[]): TerminalSnapshot[] {
+  return [...terminals].sort(
+    ({ record: a }, { record: b }) =>
+      a.createdAt - b.createdAt || (a.marks?.startTime ?? 0) - (b.marks?.startTime ?? 0),
+  );
+}
+
+function nameOf({ owner, agent }: Pair): string {
+  return `${owner}/${agent}`;
+}
+
+function tooMany(): GranttyError {
+  return new GranttyError(
+    'QUOTA_TERMINALS',
+    `an owner may have ${MAX_SESSIONS_PER_OWNER} sessions; close those that have exited`,
+  );
+}
