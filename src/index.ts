@@ -1,9 +1,11 @@
 /** What a program that imports grantty gets: the client, its errors, the contract's types, sessions. */
 
+export { openSessions, type Sessions, type SessionsOptions } from './app/sessions.js';
 export type { AttachEvent, Attachment, AttachOptions, Reconnected } from './client/attachment.js';
 export { type Client, type ConnectOptions, connect } from './client/connect.js';
 export { CallError, StatusError, type StatusName } from './client/failure.js';
 export type { CallOptions, DuplexCall, ServiceClient } from './client/grpc.js';
+export type { SendEvent } from './client/send.js';
 export { rememberedToken } from './client/token.js';
 export type { WatchEvent, WatchOptions } from './client/watch.js';
 export type { TerminalsEvent } from './client/watchTerminals.js';

@@ -4,10 +4,12 @@ import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { omittableFields } from '../audit/fieldFilter.js';
+import { MAX_DEPTH } from '../auth/claims.js';
+import { proofModes } from '../auth/proof.js';
 import { capabilities } from '../core/capability.js';
 import { MAX_STREAMS_PER_PRINCIPAL } from '../core/limits.js';
 import { isSelector } from '../core/selector.js';
-import { parseListen } from './listen.js';
+import { isLoopback, parseListen } from './listen.js';
 
 const path = z.string().min(1);
 
@@ -22,19 +24,36 @@ const selector = z
   .string()
   .refine(isSelector, 'must be a name, a prefix of names followed by "*", or "*"');
 
-const issuer = z.strictObject({
-  /** The exact `iss` of its tokens. */
-  issuer: z.string().min(1),
-  /** File with its JWK set. */
-  jwks_file: path,
-  /** What its tokens may reach at most. Absent: whatever they say. */
-  ceiling: z
-    .strictObject({
-      owners: z.array(selector).min(1),
-      actions: z.array(z.enum(capabilities)).min(1),
-    })
-    .optional(),
-});
+/** An address that says who may sign: by TLS, or not leaving this host. */
+const jwksUrl = z.string().refine((text) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || url.username !== '' || url.password !== '') return false;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(host));
+}, 'must be an https URL without credentials, or an http one to a loopback address');
+
+const issuer = z
+  .strictObject({
+    /** The exact `iss` of its tokens. */
+    issuer: z.string().min(1),
+    /** Where its JWK set is: a file, or a URL that is read again every few minutes. */
+    jwks_file: path.optional(),
+    jwks_url: jwksUrl.optional(),
+    /** What its tokens may reach at most. Absent: whatever they say. */
+    ceiling: z
+      .strictObject({
+        owners: z.array(selector).min(1),
+        actions: z.array(z.enum(capabilities)).min(1),
+      })
+      .optional(),
+  })
+  .refine(
+    (one) => (one.jwks_file === undefined) !== (one.jwks_url === undefined),
+    'must have either jwks_file or jwks_url',
+  );
+
+/** Steps of a line unless the configuration says otherwise. */
+const DEFAULT_MAX_DEPTH = 8;
 
 /** Greatest uid that names a user: the one above means "unchanged" to setuid(2). */
 const MAX_UID = 4_294_967_294;
@@ -48,13 +67,25 @@ const runAs = z.discriminatedUnion('mode', [
   z.strictObject({ mode: z.literal('shared-uid') }),
 ]);
 
-const configuration = z.strictObject({
+/** The shape of the file. docs/operations.md has every key of it. */
+export const configuration = z.strictObject({
   state_dir: path.optional(),
   listen: listen.optional(),
   /** What the server calls itself: the `aud` that tokens must have. */
   audience: z.string().min(1),
   tls: z.strictObject({ cert: path, key: path, client_ca: path.optional() }),
   issuers: z.array(issuer).min(1),
+  /** Tokens that the server signs itself, from tokens that it was shown. */
+  delegation: z
+    .strictObject({
+      /** Their `iss`. Absent: one made with the state directory. */
+      issuer: z.string().min(1).optional(),
+      /** Steps that a line of tokens may have below one of an issuer above. */
+      max_depth: z.int().min(0).max(MAX_DEPTH).default(DEFAULT_MAX_DEPTH),
+    })
+    .prefault({}),
+  /** Whether tokens must be bound to client certificates. Absent: required beyond loopback, else if-present. */
+  pop: z.enum(proofModes).optional(),
   /** Directory of the policies that decide after the grants. Absent: those that come with the program. */
   policy: path.optional(),
   /** Whom terminals run as. Absent: by-uid where the server is root, else shared-uid. */
@@ -80,6 +111,10 @@ const configuration = z.strictObject({
       connections: z.int().min(1).max(65_536).default(1024),
       /** Open streams of one principal. */
       streams_per_principal: z.int().min(1).max(65_536).default(MAX_STREAMS_PER_PRINCIPAL),
+      /** Seconds that a new connection may go without a call. */
+      first_call_seconds: z.int().min(1).max(600).default(10),
+      /** Seconds that a connection may go without a call in progress. */
+      idle_seconds: z.int().min(10).max(86_400).default(300),
     })
     .prefault({}),
 });
@@ -143,6 +178,9 @@ function withAbsolutePaths(config: Configuration, base: string): Configuration {
       key: resolve(base, tls.key),
       ...(tls.client_ca !== undefined && { client_ca: resolve(base, tls.client_ca) }),
     },
-    issuers: config.issuers.map((one) => ({ ...one, jwks_file: resolve(base, one.jwks_file) })),
+    issuers: config.issuers.map((one) => ({
+      ...one,
+      ...(one.jwks_file !== undefined && { jwks_file: resolve(base, one.jwks_file) }),
+    })),
   };
 }

@@ -83,6 +83,8 @@ export function devConfiguration(files: DevFiles): Configuration {
     tls: { cert: files.serverCert, key: files.serverKey, client_ca: files.ca },
     issuers: [{ issuer: DEV_ISSUER, jwks_file: files.jwks }],
     run_as: { mode: 'shared-uid' },
+    // Its log shares a terminal with the person who tries it.
+    log: { level: 'warn' },
   });
 }
 

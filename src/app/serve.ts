@@ -2,17 +2,19 @@
 import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { PACKAGED_POLICY_DIR } from '../auth/cedarFiles.js';
-import { type IssuerOptions, KeySet } from '../auth/keys.js';
-import { noRevocations } from '../auth/revocation.js';
 import { TokenVerifier } from '../auth/token.js';
 import type { TlsMaterial } from '../server/credentials.js';
 import { createServer } from '../server/server.js';
 import type { StateDir } from '../store/stateDir.js';
+import { openAdminSocket } from './adminSocket.js';
+import { authorityFiles, openAuthority } from './authority.js';
 import type { Configuration } from './config.js';
 import { holdTrail } from './heldTrail.js';
 import { chooseIsolation } from './isolationChoice.js';
 import { formatAddress, isLoopback, type ListenAddress } from './listen.js';
 import { PolicySource } from './policySource.js';
+import { chooseProof } from './proofChoice.js';
+import { openSessions } from './sessions.js';
 import { openSupervisor, type SupervisorKind } from './supervisorChoice.js';
 
 export interface ServeOptions {
@@ -50,14 +52,16 @@ const DRAIN_GRACE_MS = 5_000;
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { stateDir, config, listen, logger, version, signal } = options;
+  const isLocal = isLoopback(listen.host);
   const isolation = chooseIsolation({
     runAs: config.run_as,
-    isLocal: isLoopback(listen.host),
+    isLocal,
     uid: process.getuid?.() ?? 0,
     allowSharedUid: options.allowSharedUid,
   });
-  const keys = new KeySet(config.issuers.map(issuerOptions));
-  await keys.reload();
+  const pop = chooseProof(config, isLocal);
+  await using authority = await openAuthority({ stateDir, config, logger });
+  const { keys, revocations, delegation } = authority;
   const tls = await readTls(config);
   const policies = await PolicySource.open({ dir: config.policy ?? PACKAGED_POLICY_DIR, logger });
 
@@ -69,6 +73,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     policy: policies.set,
     logger,
   });
+  await authority.record(audit.trail);
 
   let address = formatAddress(listen);
   await using supervisor = await openSupervisor({
@@ -81,12 +86,21 @@ export async function serve(options: ServeOptions): Promise<void> {
     locator: () => `grpc://${address}`,
     superviseArguments: options.superviseArguments,
   });
+  await using sessions = openSessions({ supervisor, stateDir: stateDir.path });
   await using server = await createServer({
     supervisor,
+    sessions,
     stateDir: stateDir.path,
-    tokens: new TokenVerifier({ keys, audience: config.audience, clock: Date.now }),
+    tokens: new TokenVerifier({
+      keys,
+      audience: config.audience,
+      ownIssuer: delegation.signer.issuer,
+      clock: Date.now,
+    }),
     policy: policies.policy,
-    revocations: noRevocations,
+    revocations,
+    delegation,
+    pop,
     audit: audit.trail,
     logger,
     tls,
@@ -95,12 +109,20 @@ export async function serve(options: ServeOptions): Promise<void> {
     limits: {
       maxConnections: config.limits.connections,
       maxStreamsPerPrincipal: config.limits.streams_per_principal,
+      firstCallMs: config.limits.first_call_seconds * 1000,
+      idleMs: config.limits.idle_seconds * 1000,
     },
   });
   address = formatAddress({ host: listen.host, port: server.port });
   using _watching = policies.watch((set) => {
     server.recheck();
     audit.policyChanged(set);
+  });
+  using _refreshing = authority.watchKeys(audit.trail, () => server.recheck());
+  await using _admin = await openAdminSocket({
+    path: authorityFiles(stateDir.path).adminSocket,
+    revoke: (what) => server.revoke(what),
+    logger,
   });
   await options.onReady({
     address,
@@ -120,14 +142,6 @@ export async function serve(options: ServeOptions): Promise<void> {
   await aborted(signal);
   logger.info({ graceMs: DRAIN_GRACE_MS }, 'draining');
   await server.drain(DRAIN_GRACE_MS);
-}
-
-function issuerOptions({
-  issuer,
-  jwks_file,
-  ceiling,
-}: Configuration['issuers'][number]): IssuerOptions {
-  return { issuer, jwksFile: jwks_file, ...(ceiling && { ceiling }) };
 }
 
 async function readTls({ tls }: Configuration): Promise<TlsMaterial> {

@@ -118,15 +118,18 @@ export class Delegation {
   async sign(claims: Claims, mark?: RequestMark): Promise<NewToken> {
     if (mark === undefined) return this.#sign(claims);
     const before = this.#underWay.get(mark.key);
-    const mine = (before ?? Promise.resolve()).catch(() => undefined).then(() => {
-      const answered = this.registry.answered(mark.key);
-      if (answered === undefined) return this.#sign(claims, mark);
-      if (answered.bodyHash === mark.bodyHash) return this.#again(parseClaims(answered.claims, true));
-      throw new GranttyError(
-        'REQUEST_ID_REUSED',
-        'this request_id was used for a different request; choose a new one',
-      );
-    });
+    const mine = (before ?? Promise.resolve())
+      .catch(() => undefined)
+      .then(() => {
+        const answered = this.registry.answered(mark.key);
+        if (answered === undefined) return this.#sign(claims, mark);
+        if (answered.bodyHash === mark.bodyHash)
+          return this.#again(parseClaims(answered.claims, true));
+        throw new GranttyError(
+          'REQUEST_ID_REUSED',
+          'this request_id was used for a different request; choose a new one',
+        );
+      });
     this.#underWay.set(mark.key, mine);
     try {
       return await mine;

@@ -156,8 +156,8 @@ export class KeySet implements Keys {
       const { issuer: name } = issuer.options;
       const again = () => {
         schedule(`${name} read`, delayOf(issuer), () => void read());
-        const age = this.#now() - (issuer.loaded?.at ?? 0);
-        schedule(`${name} stale`, MAX_STALENESS_MS - age, () => this.#lookAt(issuer));
+        const left = MAX_STALENESS_MS - (this.#now() - (issuer.loaded?.at ?? 0));
+        if (left > 0) schedule(`${name} stale`, left, () => this.#lookAt(issuer));
       };
       const read = () => this.#read(issuer).catch(onFailure).then(again);
       again();

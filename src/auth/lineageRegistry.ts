@@ -2,13 +2,7 @@
  * Which living tokens this server has delegated, and from which: who may revoke what, and what a
  * repeated request is answered with.
  */
-import {
-  asInteger,
-  asObject,
-  asObjectOf,
-  asText,
-  type JsonObject,
-} from '../core/jsonShape.js';
+import { asInteger, asObject, asObjectOf, asText, type JsonObject } from '../core/jsonShape.js';
 import type { RequestMark } from '../core/terminal.js';
 import { DurableLines } from './durableLines.js';
 

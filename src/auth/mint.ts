@@ -1,12 +1,6 @@
 /** Makes issuer keys and signs tokens, as an issuer does: for the command line, demos and tests. */
 import { randomUUID } from 'node:crypto';
-import {
-  calculateJwkThumbprint,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-  type JWK,
-} from 'jose';
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { fieldInvalid } from '../core/errors.js';
 import { asText } from '../core/jsonShape.js';
 import { MAX_LIFETIME_SECONDS, parseClaims } from './claims.js';

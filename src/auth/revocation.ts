@@ -21,14 +21,3 @@ export interface Revocation {
   /** Resolves when it will survive a power cut. Rejects when it could not be kept: revoke again. */
   readonly durable: Promise<void>;
 }
-
-/** For who takes none. */
-export const noRevocations: Revocations = {
-  epoch: 0,
-  isRevoked: () => false,
-  isTokenRevoked: () => false,
-  isKeyRevoked: () => false,
-  revoke: () => {
-    throw new TypeError('nothing can be revoked here');
-  },
-};

@@ -63,6 +63,11 @@ export function hintFor(error: unknown): string | undefined {
     case 'POLICY_DENIED':
     case 'GRANT_REVOKED':
       return decision && `ask the operator about decision ${decision}`;
+    case 'SUPERVISOR_UNAVAILABLE':
+    case 'KEYS_UNAVAILABLE':
+    case 'AUDIT_UNAVAILABLE':
+    case 'SERVER_DRAINING':
+      return "try again; if that does not help, the server's log says why";
     default:
       return errorCode(error) === 'UNAVAILABLE'
         ? 'is the server running, and are --address and --ca right?'

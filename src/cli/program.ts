@@ -7,6 +7,7 @@ import { auditUnusedCommand } from './commands/auditUnused.js';
 import { auditVerifyCommand } from './commands/auditVerify.js';
 import { auditWhoCouldCommand } from './commands/auditWhoCould.js';
 import { auditWhyCommand } from './commands/auditWhy.js';
+import { closeCommand } from './commands/close.js';
 import { completionCommand } from './commands/completion.js';
 import { contextListCommand } from './commands/contextList.js';
 import { contextSetCommand } from './commands/contextSet.js';
@@ -14,18 +15,26 @@ import { contextShowCommand } from './commands/contextShow.js';
 import { contextUseCommand } from './commands/contextUse.js';
 import { createCommand } from './commands/create.js';
 import { doctorCommand } from './commands/doctor.js';
+import { findCommand } from './commands/find.js';
+import { grantCheckCommand } from './commands/grantCheck.js';
+import { grantDelegateCommand } from './commands/grantDelegate.js';
 import { grantInspectCommand } from './commands/grantInspect.js';
 import { grantMintCommand } from './commands/grantMint.js';
+import { grantRevokeCommand } from './commands/grantRevoke.js';
 import { killCommand } from './commands/kill.js';
 import { listCommand } from './commands/list.js';
 import { policyCheckCommand } from './commands/policyCheck.js';
 import { policyExplainCommand } from './commands/policyExplain.js';
 import { policyTestCommand } from './commands/policyTest.js';
+import { readCommand } from './commands/read.js';
 import { resizeCommand } from './commands/resize.js';
 import { rmCommand } from './commands/rm.js';
 import { runCommand } from './commands/run.js';
+import { screenCommand } from './commands/screen.js';
+import { sendCommand } from './commands/send.js';
 import { serveCommand } from './commands/serve.js';
 import { signalCommand } from './commands/signal.js';
+import { spawnCommand } from './commands/spawn.js';
 import { startCommand } from './commands/start.js';
 import { statusCommand } from './commands/status.js';
 import { stopCommand } from './commands/stop.js';
@@ -56,12 +65,24 @@ export function program(): Command {
         stopCommand(),
         killCommand(),
         waitCommand(),
+        spawnCommand(),
+        sendCommand(),
+        closeCommand(),
+        readCommand(),
+        screenCommand(),
+        findCommand(),
         startCommand(),
         rmCommand(),
       ]),
     )
     .addCommand(
-      group('grant', 'make and look at tokens', [grantMintCommand(), grantInspectCommand()]),
+      group('grant', 'make, narrow, revoke and look at tokens', [
+        grantMintCommand(),
+        grantInspectCommand(),
+        grantDelegateCommand(),
+        grantRevokeCommand(),
+        grantCheckCommand(),
+      ]),
     )
     .addCommand(
       group('policy', 'check, test and ask the policies that decide after the grants', [

@@ -51,6 +51,13 @@ export function parseCount(option: string, text: string): bigint {
   throw new UsageError(`${option} "${text}": write a whole number`);
 }
 
+/** A whole number from 0 that a uint32 holds. */
+export function parseUint32(option: string, text: string): number {
+  const number = Number(parseCount(option, text));
+  if (number <= 0xffff_ffff) return number;
+  throw new UsageError(`${option} "${text}": is too large`);
+}
+
 /** commander's collector of an option that may be given several times. */
 export function collect(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value];

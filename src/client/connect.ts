@@ -13,6 +13,7 @@ import type { Attachment, AttachOpenInit, AttachOptions } from './attachment.js'
 import { StatusError } from './failure.js';
 import { type ServiceClient, serviceClient } from './grpc.js';
 import type { ResumeOptions } from './resuming.js';
+import { type SendEvent, type SendRequestInit, send } from './send.js';
 import { type WatchEvent, type WatchOptions, type WatchRequestInit, watch } from './watch.js';
 import {
   type TerminalsEvent,
@@ -47,6 +48,8 @@ export interface Client extends Disposable {
     request?: WatchTerminalsRequestInit,
     options?: ResumeOptions,
   ): AsyncIterable<TerminalsEvent>;
+  /** SessionService.Send that survives lost connections and renewed tokens. */
+  send(request: SendRequestInit, options?: ResumeOptions): AsyncIterable<SendEvent>;
   /** TerminalService.Attach that survives lost connections and renewed tokens. */
   attach(open: AttachOpenInit, options?: AttachOptions): Promise<Attachment>;
   /**
@@ -82,18 +85,20 @@ export function connect(options: ConnectOptions): Client {
   setMaxListeners(0, closed);
   const channel = { client, token: options.token, closed };
   const terminals = serviceClient(channel, TerminalService);
-  const source = { terminals, token: options.token, closed };
+  const sessions = serviceClient(channel, SessionService);
+  const source = { terminals, sessions, token: options.token, closed };
   const close = () => {
     closing.abort(new StatusError('CANCELLED', 'the client was closed'));
     client.close();
   };
   return {
     terminals,
-    sessions: serviceClient(channel, SessionService),
+    sessions,
     grants: serviceClient(channel, GrantService),
     server: serviceClient(channel, ServerService),
     watch: (request, watchOptions) => watch(source, request, watchOptions),
     watchTerminals: (request, watchOptions) => watchTerminals(source, request, watchOptions),
+    send: (request, sendOptions) => send(source, request, sendOptions),
     attach: (open, attachOptions) => attach(source, open, attachOptions),
     close,
     [Symbol.dispose]: close,

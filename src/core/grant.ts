@@ -181,6 +181,26 @@ export function seesWhatever(
   );
 }
 
+/** Whether some grant covers everything of the agent, whatever its sessions and terminals. */
+export function coversAgent(
+  grants: readonly Grant[],
+  action: Capability,
+  owner: Name,
+  agent: Name,
+  nowSeconds: number,
+): boolean {
+  return grants.some(
+    ({ actions, resource, constraints, ceiling }) =>
+      actions.includes(action) &&
+      resource.session === '*' &&
+      resource.terminal === '*' &&
+      selectsOwner(resource.owner, owner) &&
+      selects(resource.agent, agent) &&
+      isBelow(ceiling, [action], owner) &&
+      !isOver(constraints, nowSeconds),
+  );
+}
+
 /** The one owner that the grants spell out; undefined when they spell out none or several. */
 export function soleOwner(grants: readonly Grant[]): Name | undefined {
   const owners = new Set(grants.map((grant) => exactName(grant.resource.owner)));

@@ -43,11 +43,7 @@ export async function authenticate(
 }
 
 /** When the token, or the certificate that proves it, ends; milliseconds since the Unix epoch. */
-export function endOf(
-  { pop }: Authenticator,
-  token: VerifiedToken,
-  { certificate }: Peer,
-): number {
+export function endOf({ pop }: Authenticator, token: VerifiedToken, { certificate }: Peer): number {
   const end = token.expiresAt * 1000;
   return provesPossession(token, pop) && certificate ? Math.min(end, certificate.notAfter) : end;
 }

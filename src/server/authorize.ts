@@ -198,7 +198,8 @@ function namesOf(
   }
 }
 
-function ownerOf(token: VerifiedToken): Name {
+/** Of a request that names none. @throws FIELD_INVALID */
+export function ownerOf(token: VerifiedToken): Name {
   const owner = soleOwner(token.grants);
   if (owner !== undefined) return owner;
   throw fieldInvalid('owner', "is needed: the token's grants do not name one exact owner");
@@ -243,7 +244,7 @@ async function cover(
  * The same for a terminal that is out of reach and for one that does not exist: nothing here may
  * depend on what is stored.
  */
-function grantMissing(requiredAction: Capability): GranttyError {
+export function grantMissing(requiredAction: Capability): GranttyError {
   return new GranttyError('GRANT_MISSING', `no grant of the token covers this: ${requiredAction}`, {
     metadata: { required_action: requiredAction },
   });

@@ -7,6 +7,8 @@ import type { Gate } from './gate.js';
 import type { Hub } from './hub.js';
 import type { OpenStreams } from './openStreams.js';
 import type { Revoker } from './revoker.js';
+import type { SessionBook } from './sessionBook.js';
+import type { SessionHost } from './sessionHost.js';
 import type { TerminalQuota } from './terminalQuota.js';
 import type { WatcherList } from './watcherList.js';
 
@@ -20,6 +22,8 @@ export interface ServerContext {
   readonly streams: OpenStreams;
   readonly quota: TerminalQuota;
   readonly revoker: Revoker;
+  readonly sessions: SessionHost;
+  readonly sessionBook: SessionBook;
   /** Absent: this server signs no tokens. */
   readonly delegation?: Delegation;
   readonly clock: Clock;

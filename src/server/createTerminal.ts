@@ -136,6 +136,6 @@ export function startTerminal({
 }
 
 /** Names that a grant could let a request set; the others are refused as fields. */
-function settable(env: Readonly<Record<string, string>>): string[] {
+export function settable(env: Readonly<Record<string, string>>): string[] {
   return Object.keys(env).filter((name) => isEnvName(name) && !isFixedEnvName(name));
 }

@@ -5,7 +5,7 @@ import type { Grant, Uncovered } from '../core/grant.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import { outOfReach } from '../core/resource.js';
 import { selectsOwner } from '../core/selector.js';
-import { signalNumbers, type SignalName } from '../core/signals.js';
+import type { SignalName } from '../core/signals.js';
 import type {
   CheckAccessRequest,
   GrantService,

@@ -65,7 +65,10 @@ function orderOf(request: DelegateRequest, mustBind: boolean): DelegationOrder {
   }
   if (lifetime && lifetime.nanos !== 0) throw fieldInvalid('lifetime', 'must be whole seconds');
   if (certificateThumbprint === '' && mustBind) {
-    throw fieldInvalid('certificate_thumbprint', 'is required: this server takes bound tokens only');
+    throw fieldInvalid(
+      'certificate_thumbprint',
+      'is required: this server takes bound tokens only',
+    );
   }
   return {
     actor,

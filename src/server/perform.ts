@@ -5,7 +5,7 @@ import { authorize } from './authorize.js';
 import type { Call } from './call.js';
 import { withMetadata } from './decisionDraft.js';
 import type { Ask, Caller, Gate, Permit } from './gate.js';
-import { statusCodeOf } from './status.js';
+import { reasoned, statusCodeOf } from './status.js';
 
 export function callerOf(call: Call, frame?: Caller['frame']): Caller {
   const { metadata, peer, path } = call;
@@ -44,18 +44,19 @@ export function recordOutcome(
   } = {},
 ): void {
   const code = error === undefined ? StatusCode.OK : statusCodeOf(error);
+  const told = reasoned(error);
   gate.audit.outcome({
     decisionId,
     timeMs: gate.clock.now(),
     status: StatusCode[code] ?? 'UNKNOWN',
-    ...(error instanceof GranttyError && { reason: error.reason }),
+    ...(told instanceof GranttyError && { reason: told.reason }),
     ...facts,
   });
 }
 
 /** The error with the id of the decision under which it came about. */
 export function withDecision(error: unknown, { decisionId }: Decision): unknown {
-  return withMetadata(error, { decision_id: decisionId });
+  return withMetadata(reasoned(error), { decision_id: decisionId });
 }
 
 /** The terminal that a decision about a stored one was about. */

@@ -71,7 +71,10 @@ export class Revoker {
     const [kept, recorded, ...ended] = await Promise.allSettled([durable, onRecord, ...stopped]);
     for (const result of [kept, recorded, ...ended]) {
       if (result?.status !== 'rejected') continue;
-      logger.error({ err: result.reason, revoked: what.kind }, 'revocation not carried out in full');
+      logger.error(
+        { err: result.reason, revoked: what.kind },
+        'revocation not carried out in full',
+      );
     }
     if (kept?.status === 'rejected' || recorded?.status === 'rejected') {
       throw new GranttyError(

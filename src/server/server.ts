@@ -50,6 +50,9 @@ import { observeStreams } from './rawStreams.js';
 import { addReflection } from './reflection.js';
 import { type RevocationResult, Revoker } from './revoker.js';
 import { serverInfo } from './serverInfo.js';
+import { SessionBook } from './sessionBook.js';
+import { sessionCalls } from './sessionCalls.js';
+import type { SessionHost } from './sessionHost.js';
 import { statusOf, Unimplemented } from './status.js';
 import { terminalCalls } from './terminalCalls.js';
 import { TerminalQuota } from './terminalQuota.js';
@@ -91,6 +94,8 @@ export const defaultLimits: ServerLimits = {
 
 export interface ServerOptions {
   readonly supervisor: Supervisor;
+  /** Over the same supervisor. The caller's, as that is; its sessions outlive this server. */
+  readonly sessions: SessionHost;
   /** Where the supervisor keeps its files; they are only read. */
   readonly stateDir: string;
   readonly tokens: TokenVerifier;
@@ -189,7 +194,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
 }
 
 function contextOf(options: ServerOptions, limits: ServerLimits): ServerContext {
-  const { supervisor, stateDir, logger, version, clock = systemClock } = options;
+  const { supervisor, sessions, stateDir, logger, version, clock = systemClock } = options;
   const { tokens, policy, revocations, audit, delegation, pop = 'if-present' } = options;
   const inputRates = new RateBudgets(() => clock.now());
   const gate: Gate = {
@@ -214,6 +219,8 @@ function contextOf(options: ServerOptions, limits: ServerLimits): ServerContext 
     streams,
     quota: new TerminalQuota(supervisor),
     revoker: new Revoker(gate, streams, clock),
+    sessions,
+    sessionBook: new SessionBook({ host: sessions, supervisor, clock, logger }),
     ...(delegation && { delegation }),
     clock,
     logger,
@@ -267,7 +274,10 @@ function addServices(server: Server, context: ServerContext): void {
       boundary,
     ),
   );
-  server.addService(serviceDefinition(SessionService), serviceHandlers(SessionService, {}, boundary));
+  server.addService(
+    serviceDefinition(SessionService),
+    serviceHandlers(SessionService, sessionCalls(context), boundary),
+  );
 }
 
 /** The whole server goes by the empty name. */

@@ -19,11 +19,15 @@ import {
   SIZE_RANGE,
 } from '../core/limits.js';
 import { IsolationMode, type ServerService } from '../gen/public/grantty/v1/server_service_pb.js';
+import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from '../session/readiness.js';
 import type { IsolationMode as Isolation } from '../supervisor/api.js';
 import { admit } from './authorize.js';
 import type { ServerContext } from './context.js';
 import type { Handlers } from './grpc.js';
 import { callerOf } from './perform.js';
+
+/** Behaviour that a client cannot tell from the services alone. */
+const FEATURES = ['session-adoption'];
 
 const isolationToWire: Readonly<Record<Isolation, IsolationMode>> = {
   'by-uid': IsolationMode.BY_UID,
@@ -60,8 +64,11 @@ export function serverInfo(
           labelBytes: MAX_LABEL_BYTES,
           stopGraceDefault: durationFromMs(DEFAULT_STOP_GRACE_MS),
           stopGraceMax: durationFromMs(MAX_STOP_GRACE_MS),
+          sendTimeoutDefault: durationFromMs(DEFAULT_TIMEOUT_MS),
+          sendTimeoutMax: durationFromMs(MAX_TIMEOUT_MS),
           metadataBytes: MAX_METADATA_BYTES,
         },
+        features: [...FEATURES].sort(),
         services: [...services].sort(),
         stateId: info.stateDirId,
         time: timestampFromMs(clock.now()),

@@ -53,7 +53,8 @@ export async function authorizeItems(
   }
 }
 
-function isPermitted(...asked: Parameters<typeof askPolicy>): boolean {
+/** What policy says of one item. */
+export function isPermitted(...asked: Parameters<typeof askPolicy>): boolean {
   try {
     askPolicy(...asked);
     return true;

@@ -26,13 +26,16 @@ export class Standing {
     this.#epochs = epochs;
   }
 
-  /** Decides whether the stream may open. @throws as `authorize` */
-  static async open(gate: Gate, caller: Caller, ask: Ask): Promise<Standing> {
+  /**
+   * Decides whether the stream may open. `later` is what it needs to stay open, where that is less.
+   * @throws as `authorize`
+   */
+  static async open(gate: Gate, caller: Caller, ask: Ask, later = ask): Promise<Standing> {
     const epochs = epochsOf(gate);
     const permit = await authorize(gate, caller, ask);
     const { credentials } = caller;
     const token = typeof credentials === 'string' ? credentials : bearerToken(credentials);
-    return new Standing(gate, caller, ask, token, permit, epochs);
+    return new Standing(gate, caller, later, token, permit, epochs);
   }
 
   get permit(): Permit {

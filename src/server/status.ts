@@ -12,6 +12,7 @@ import {
   RetryInfoSchema,
 } from '../gen/public/google/rpc/error_details_pb.js';
 import { StatusSchema } from '../gen/public/google/rpc/status_pb.js';
+import { TerminalSessionError, type TerminalSessionErrorCode } from '../session/sessionError.js';
 
 export const ERROR_DOMAIN = 'grantty';
 
@@ -63,7 +64,30 @@ export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }
 
-export function statusCodeOf(error: unknown): StatusCode {
+/** What the session service's own codes are to clients; a code without a reason is a defect. */
+const sessionReasons: Readonly<Record<TerminalSessionErrorCode, ErrorReason | undefined>> = {
+  SEND_ACTIVE: 'SEND_ACTIVE',
+  DUPLICATE_NAME: 'TERMINAL_EXISTS',
+  NO_BACKEND: 'FIELD_INVALID',
+  OWNER_NOT_LIVE: 'SERVER_DRAINING',
+  SERVICE_DISPOSING: 'SERVER_DRAINING',
+  DUPLICATE_BACKEND: undefined,
+  // Alike: who may not have a session learns nothing of it.
+  NO_SESSION: 'TERMINAL_NOT_FOUND',
+  FOREIGN_SESSION: 'TERMINAL_NOT_FOUND',
+};
+
+/** The error with a reason that this one stands for; any other as it is. */
+export function reasoned(error: unknown): unknown {
+  if (!(error instanceof TerminalSessionError)) return error;
+  const reason = sessionReasons[error.code];
+  if (reason === undefined) return error;
+  const message = reason === 'TERMINAL_NOT_FOUND' ? 'there is no such session' : error.message;
+  return new GranttyError(reason, message);
+}
+
+export function statusCodeOf(thrown: unknown): StatusCode {
+  const error = reasoned(thrown);
   if (error instanceof GranttyError) return statusCodes[error.reason];
   if (error instanceof Cancelled) return StatusCode.CANCELLED;
   return error instanceof Unimplemented ? StatusCode.UNIMPLEMENTED : StatusCode.INTERNAL;
@@ -77,7 +101,8 @@ const plainTexts: Partial<Record<StatusCode, string>> = {
 };
 
 /** Status of a call that failed. `error` is anything; only a GranttyError's own words leave here. */
-export function statusOf(error: unknown, logger: Logger, context: object): StatusObject {
+export function statusOf(thrown: unknown, logger: Logger, context: object): StatusObject {
+  const error = reasoned(thrown);
   if (error instanceof GranttyError) {
     if (error.cause !== undefined) {
       logger.warn({ ...context, reason: error.reason, err: error.cause }, 'call refused');

@@ -28,7 +28,8 @@ type Calls = Pick<
   | 'kill'
 >;
 
-export function terminalCalls({ gate, supervisor, watchers }: ServerContext): Calls {
+export function terminalCalls(context: ServerContext): Calls {
+  const { gate, supervisor, watchers, sessionBook } = context;
   return {
     getTerminal(request, call) {
       const ask: Ask = { action: 'terminal.read', target: storedTarget(request.terminal) };
@@ -63,6 +64,7 @@ export function terminalCalls({ gate, supervisor, watchers }: ServerContext): Ca
       return perform(gate, callerOf(call), ask, async (permit) => {
         if (request.uid !== '' && request.uid !== stored(permit).record.uid) throw notFound();
         await supervisor.remove(permit.key);
+        await sessionBook.terminalDeleted(permit);
         return {};
       });
     },

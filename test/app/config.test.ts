@@ -1,6 +1,7 @@
 import { ConfigurationError, parseConfiguration } from '../../src/app/config.js';
 import { chooseIsolation } from '../../src/app/isolationChoice.js';
 import { formatAddress, isLoopback, parseListen } from '../../src/app/listen.js';
+import { chooseProof } from '../../src/app/proofChoice.js';
 
 const minimal = `
 audience: https://terminals.example
@@ -44,12 +45,28 @@ limits: {connections: 10, streams_per_principal: 5}
     });
   });
 
-  it.each([
+  it.each<readonly [string, string, string]>([
     ['an unknown key at the top', `${minimal}\nlisten_on: x`, 'listen_on: unknown key'],
     ['an unknown key below', `${minimal}\nlog: {levle: info}`, 'log.levle: unknown key'],
     ['an unknown key in a list', minimal.replace('jwks_file', 'jwks'), 'issuers[0].jwks: unknown'],
     ['a missing key', minimal.replace(/audience.*/, ''), 'audience: '],
     ['no issuer', minimal.replace(/issuers:.*/s, 'issuers: []'), 'issuers: '],
+    ['no keys', minimal.replace(', jwks_file: /etc/keys.json', ''), 'either jwks_file or jwks_url'],
+    [
+      'keys from two places',
+      minimal.replace('jwks_file:', 'jwks_url: https://id.example/k, jwks_file:'),
+      'either jwks_file or jwks_url',
+    ],
+    ...['http://id.example/keys', 'ftp://id.example/k', 'https://me:pw@id.example/k', '/keys'].map(
+      (url) =>
+        [
+          `keys from ${url}`,
+          minimal.replace('jwks_file: /etc/keys.json', `jwks_url: '${url}'`),
+          'issuers[0].jwks_url: must be an https URL',
+        ] as const,
+    ),
+    ['an unknown proof', `${minimal}\npop: maybe`, 'pop: '],
+    ['too long a line', `${minimal}\ndelegation: {max_depth: 17}`, 'delegation.max_depth: '],
     ['a wrong address', `${minimal}\nlisten: 7443`, 'listen: '],
     ['a wrong port', `${minimal}\nlisten: 'h:70000'`, 'listen: must be HOST:PORT'],
     ['a wrong mode', `${minimal}\nrun_as: {mode: root}`, 'run_as.mode: '],
@@ -141,6 +158,36 @@ describe('whom terminals run as', () => {
     'cannot be %j without root',
     (runAs) => {
       expect(() => chooseIsolation({ ...facts, runAs })).toThrow('root');
+    },
+  );
+});
+
+describe('proof of possession', () => {
+  const { tls } = parse(minimal);
+  const withCa = { ...tls, client_ca: '/ca.pem' };
+
+  it('is required where other hosts can connect, unless the configuration says otherwise', () => {
+    expect(chooseProof({ tls: withCa }, false)).toBe('required');
+    expect(chooseProof({ tls }, true)).toBe('if-present');
+    expect(chooseProof({ tls, pop: 'if-present' }, false)).toBe('if-present');
+    expect(chooseProof({ tls, pop: 'off' }, false)).toBe('off');
+    expect(chooseProof({ tls: withCa, pop: 'required' }, true)).toBe('required');
+  });
+
+  it('cannot be required of clients that are not asked for a certificate', () => {
+    for (const isLocal of [true, false]) {
+      expect(() => chooseProof({ tls, pop: 'required' }, isLocal)).toThrow('tls.client_ca');
+    }
+    expect(() => chooseProof({ tls }, false)).toThrow(ConfigurationError);
+  });
+});
+
+describe('keys from a URL', () => {
+  it.each(['https://id.example/k', 'http://127.0.0.1:1/k', 'http://[::1]/k', 'http://localhost/k'])(
+    'may come from %s',
+    (url) => {
+      const text = minimal.replace('jwks_file: /etc/keys.json', `jwks_url: '${url}'`);
+      expect(parse(text).issuers[0]?.jwks_url).toBe(url);
     },
   );
 });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { linkLine } from '../../src/audit/chain.js';
+import { isSigned } from '../../src/audit/checkpoint.js';
 import { readKeptHead } from '../../src/audit/keptHead.js';
 import { readLines } from '../../src/audit/lines.js';
 import type { TrailLine } from '../../src/audit/reading.js';
@@ -336,6 +337,19 @@ const tamperings: readonly Tampering[] = [
     seq: () => middle + 1,
   },
 ];
+
+describe('a signature', () => {
+  it('counts in one spelling only', () => {
+    const head = (original.get('HEAD') ?? '').toString();
+    const publicKey = createPublicKey(original.get('checkpoint.pub') ?? '');
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const [, last = ''] = /(.)"\}\n$/.exec(head) ?? [];
+    // The last of 86 characters has four bits that no byte takes.
+    const other = alphabet[alphabet.indexOf(last) ^ 1] ?? '';
+    expect(isSigned(head, publicKey)).toBe(true);
+    expect(isSigned(head.replace(/.("\}\n)$/, `${other}$1`), publicKey)).toBe(false);
+  });
+});
 
 describe('with what is kept', () => {
   it.each(tamperings)('$with: $what', async ({ with: kept, tamper, state, seq }) => {

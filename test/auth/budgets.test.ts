@@ -50,7 +50,10 @@ describe('the use of a grant', () => {
   });
 
   it('is charged to each grant that it is a part of, where there is a limit', () => {
-    const from = [{ id: 'a', maxTerminals: 3 }, { id: 'b', writeBytesPerSecond: 9 }];
+    const from = [
+      { id: 'a', maxTerminals: 3 },
+      { id: 'b', writeBytesPerSecond: 9 },
+    ];
     const line = token(['x', 'y']);
     const own = { issuer: ROOT, subject: 'alice', grants: ['a', 'b', 'c'], actors: ['x', 'y'] };
     expect(terminalCharges(line, grant('c', 2, ...from))).toEqual([
@@ -67,7 +70,10 @@ describe('the use of a grant', () => {
   });
 
   it('counts against each of these holders as a record tells it, and against no other', () => {
-    const from = [{ id: 'a', maxTerminals: 3 }, { id: 'b', maxTerminals: 3 }];
+    const from = [
+      { id: 'a', maxTerminals: 3 },
+      { id: 'b', maxTerminals: 3 },
+    ];
     const record = holderOf(token(['x', 'y']), grant('c', 3, ...from));
     for (const { holder } of terminalCharges(token(['x', 'y']), grant('c', 3, ...from))) {
       expect(isChargedTo(record, holder)).toBe(true);

@@ -218,6 +218,12 @@ const claims: readonly Row[] = [
   ['nbf that is a string', 'nbf', withClaims({ nbf: String(NOW) })],
   ['act by an issuer that may not delegate', 'delegation', withClaims({ act: { sub: 'agent' } })],
   ['lineage by an issuer that may not delegate', 'delegation', withClaims({ lineage: [] })],
+  ['max_depth by an issuer that may not delegate', 'delegation', withClaims({ max_depth: 8 })],
+  [
+    'a grant that is said to be a part of another by an issuer that may not delegate',
+    'authorization_details[0]',
+    withGrant({ from: [{ id: 'g0' }] }),
+  ],
   ['cnf empty', 'cnf', withClaims({ cnf: {} })],
   ['cnf null', 'cnf', withClaims({ cnf: null })],
   ['cnf that is a string', 'cnf', withClaims({ cnf: 'A'.repeat(43) })],

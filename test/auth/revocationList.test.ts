@@ -39,7 +39,12 @@ async function revoked(...all: readonly Revoked[]): Promise<RevocationList> {
 
 describe('a revocation', () => {
   it.each<[string, Revoked, boolean, boolean]>([
-    ['a token, with what descends from it', { kind: 'token', issuer: 'i', jti: 'root' }, true, true],
+    [
+      'a token, with what descends from it',
+      { kind: 'token', issuer: 'i', jti: 'root' },
+      true,
+      true,
+    ],
     ['a child alone', { kind: 'token', issuer: 'own', jti: 'child' }, false, true],
     ['a token of its own issuer only', { kind: 'token', issuer: 'j', jti: 'root' }, false, false],
     ['what a key has signed', { kind: 'key', issuer: 'i', keyId: 'k' }, true, true],

@@ -4,7 +4,6 @@ import type { JWK } from 'jose';
 import { parseClaims, writeClaims } from '../../src/auth/claims.js';
 import { parseJwks } from '../../src/auth/jwks.js';
 import type { Keys, TrustedIssuer } from '../../src/auth/keys.js';
-import { generateIssuerKey, mintToken } from '../../src/auth/mint.js';
 import { TokenVerifier } from '../../src/auth/token.js';
 import { GranttyError } from '../../src/core/errors.js';
 import type { Ceiling } from '../../src/core/grant.js';

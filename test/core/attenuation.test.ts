@@ -160,14 +160,24 @@ describe('each constraint', () => {
     ['a variable below a prefix', { env_allow: ['MY_X'] }, { env_allow: ['MY_*'] }, undefined],
     ['a longer prefix', { env_allow: ['MY_X*'] }, { env_allow: ['MY_*'] }, undefined],
     ['a shorter prefix', { env_allow: ['M*'] }, { env_allow: ['MY_*'] }, 'env_allow'],
-    ['a protected variable below *', { env_allow: ['LD_PRELOAD'] }, { env_allow: ['*'] }, 'env_allow'],
+    [
+      'a protected variable below *',
+      { env_allow: ['LD_PRELOAD'] },
+      { env_allow: ['*'] },
+      'env_allow',
+    ],
     ['a variable that is free', { env_allow: ['LANG', 'LC_*'] }, absent, undefined],
     ['no variable', absent, { env_allow: ['*'] }, undefined],
     ['a signal more', { signals: ['SIGINT', 'SIGTERM'] }, { signals: ['SIGINT'] }, 'signals'],
     ['any signal', absent, { signals: [] }, 'signals'],
     ['signal bytes', { signal_bytes: 'allow' }, absent, 'signal_bytes'],
     ['no signal bytes', absent, { signal_bytes: 'allow' }, undefined],
-    ['a greater rate', { write_bytes_per_second: 2 }, { write_bytes_per_second: 1 }, 'write_bytes_per_second'],
+    [
+      'a greater rate',
+      { write_bytes_per_second: 2 },
+      { write_bytes_per_second: 1 },
+      'write_bytes_per_second',
+    ],
     ['any rate', absent, { write_bytes_per_second: 1 }, 'write_bytes_per_second'],
   ])('judges %s', (_, part, whole, wider) => {
     expect(widening(grantOf({ constraints: part }), grantOf({ constraints: whole }))).toBe(wider);

@@ -15,6 +15,7 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js';
 import { pino } from 'pino';
+import { openSessions, type Sessions } from '../../src/app/sessions.js';
 import type { IntentRecord, OutcomeRecord } from '../../src/audit/record.js';
 import { KeySet } from '../../src/auth/keys.js';
 import { generateIssuerKey, type IssuerKey, mintToken } from '../../src/auth/mint.js';
@@ -33,6 +34,7 @@ import { StatusSchema } from '../../src/gen/public/google/rpc/status_pb.js';
 import { TerminalService } from '../../src/gen/public/grantty/v1/terminal_service_pb.js';
 import { createServer, type GranttyServer, type ServerOptions } from '../../src/server/server.js';
 import { FakeSupervisor } from '../support/fakeSupervisor.js';
+import { workerEntry } from '../support/workerEntry.js';
 import { ManualClock } from './manualClock.js';
 
 const ISSUER = 'https://issuer.test';
@@ -58,6 +60,8 @@ export class Harness implements AsyncDisposable {
   /** Set to have the audit trail refuse. */
   auditFailure: unknown;
   server!: GranttyServer;
+  /** Over the fake terminals; threads start when a screen is asked for. */
+  readonly sessions: Sessions;
   client!: Client;
   readonly #clients: Client[] = [];
 
@@ -65,7 +69,9 @@ export class Harness implements AsyncDisposable {
     readonly supervisor: FakeSupervisor,
     readonly stateDir: string,
     private readonly key: IssuerKey,
-  ) {}
+  ) {
+    this.sessions = openSessions({ supervisor, stateDir, clock: this.clock, workerEntry });
+  }
 
   static async start(options: Partial<ServerOptions> = {}): Promise<Harness> {
     const stateDir = await mkdtemp(join(tmpdir(), 'grantty-server-'));
@@ -89,6 +95,7 @@ export class Harness implements AsyncDisposable {
     };
     harness.server = await createServer({
       supervisor: harness.supervisor,
+      sessions: harness.sessions,
       stateDir,
       tokens: new TokenVerifier({ keys, audience: AUDIENCE, clock: () => clock.now() }),
       policy: {
@@ -221,6 +228,7 @@ export class Harness implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const client of this.#clients) client.close();
     await this.server[Symbol.asyncDispose]();
+    await this.sessions[Symbol.asyncDispose]();
     await this.supervisor[Symbol.asyncDispose]();
     await rm(this.stateDir, { recursive: true, force: true });
   }

@@ -3,10 +3,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeDevelopmentCertificates } from '../../src/app/certificates.js';
+import { openSessions } from '../../src/app/sessions.js';
+import { Delegation } from '../../src/auth/delegation.js';
+import { openIssuerKey } from '../../src/auth/issuerKey.js';
 import { KeySet } from '../../src/auth/keys.js';
+import { LineageRegistry } from '../../src/auth/lineageRegistry.js';
 import { generateIssuerKey, mintToken } from '../../src/auth/mint.js';
 import { grantsAlone } from '../../src/auth/policy.js';
-import { noRevocations } from '../../src/auth/revocation.js';
+import type { ProofMode } from '../../src/auth/proof.js';
+import { RevocationList } from '../../src/auth/revocationList.js';
 import { TokenVerifier } from '../../src/auth/token.js';
 import { type Client, connect } from '../../src/client/connect.js';
 import { type Capability, capabilities } from '../../src/core/capability.js';
@@ -16,8 +21,10 @@ import type { Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
 import { owner, silentLog } from './registry.js';
+import { workerEntry } from './workerEntry.js';
 
 const ISSUER = 'https://issuer.test';
+const OWN_ISSUER = 'https://grantty.test';
 const AUDIENCE = 'grantty-test';
 
 const certificates = makeDevelopmentCertificates({
@@ -47,20 +54,35 @@ export interface TestService extends AsyncDisposable {
   readonly ca: string;
   /** All seven capabilities over the owner's terminals, unless the spec says less. */
   token(spec?: TokenSpec): Promise<string>;
-  /** A connection of its own, with a token of that spec. Closed with the service. */
-  client(spec?: TokenSpec): Client;
+  /** A connection of its own, with a token of that spec or this very one. Closed with the service. */
+  client(spec?: TokenSpec | string): Client;
 }
 
 export interface ServiceOptions {
   /** Absent: children run as this process's user, who is the one owner. */
   readonly isolation?: Isolation;
+  readonly pop?: ProofMode;
 }
 
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const stateDir = await mkdtemp(join(tmpdir(), 'grantty-service-'));
   const jwksFile = join(stateDir, 'jwks.json');
   await writeFile(jwksFile, JSON.stringify(issuer.jwks));
-  const keys = new KeySet([{ issuer: ISSUER, jwksFile }]);
+  const file = (name: string) => join(stateDir, name);
+  const own = await openIssuerKey(file('issuer.jwk'), OWN_ISSUER, () => false);
+  const openLists = async () => ({
+    revocations: await RevocationList.open(file('revocations.jsonl'), Date.now),
+    registry: await LineageRegistry.open(file('delegations.jsonl'), Date.now),
+  });
+  let lists = await openLists();
+  const closeLists = async () => {
+    await lists.revocations[Symbol.asyncDispose]();
+    await lists.registry[Symbol.asyncDispose]();
+  };
+  const keys = new KeySet([
+    { issuer: ISSUER, jwksFile },
+    { issuer: OWN_ISSUER, jwks: own.jwks },
+  ]);
   await keys.reload();
   const supervisor = await createInProcessSupervisor({
     stateDir,
@@ -70,19 +92,30 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     log: silentLog,
     locator: ({ id }) => `test:${id}`,
   });
+  const openHost = () => openSessions({ supervisor, stateDir, workerEntry });
+  let sessions = openHost();
   const serve = () =>
     createServer({
       supervisor,
+      sessions,
       stateDir,
-      tokens: new TokenVerifier({ keys, audience: AUDIENCE, clock: Date.now }),
+      tokens: new TokenVerifier({
+        keys,
+        audience: AUDIENCE,
+        ownIssuer: OWN_ISSUER,
+        clock: Date.now,
+      }),
       policy: grantsAlone,
-      revocations: noRevocations,
+      revocations: lists.revocations,
+      delegation: new Delegation(own, lists.registry, 8),
       audit: { intent: async () => {}, outcome: () => {}, change: async () => {} },
       logger: silentLog,
       tls: {
         cert: Buffer.from(certificates.server.cert),
         key: Buffer.from(certificates.server.key),
+        clientCa: Buffer.from(certificates.ca),
       },
+      ...(options.pop && { pop: options.pop }),
       listen: { host: '127.0.0.1', port: 0 },
       version: 'test',
     });
@@ -117,6 +150,10 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     },
     async restartServer() {
       await server[Symbol.asyncDispose]();
+      await sessions[Symbol.asyncDispose]();
+      sessions = openHost();
+      await closeLists();
+      lists = await openLists();
       server = await serve();
     },
     ca: certificates.ca,
@@ -127,7 +164,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
         address: `127.0.0.1:${server.port}`,
         ca: certificates.ca,
         token: () => {
-          minted ??= token(spec);
+          minted ??= typeof spec === 'string' ? Promise.resolve(spec) : token(spec);
           return minted;
         },
       });
@@ -137,7 +174,9 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     async [Symbol.asyncDispose]() {
       for (const client of clients) client.close();
       await server[Symbol.asyncDispose]();
+      await sessions[Symbol.asyncDispose]();
       await supervisor[Symbol.asyncDispose]();
+      await closeLists();
       await rm(stateDir, { recursive: true, force: true });
     },
   };

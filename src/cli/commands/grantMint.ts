@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { capabilities } from '../../core/capability.js';
 import { GranttyError } from '../../core/errors.js';
 import { action } from '../action.js';
+import { certificateThumbprintOf } from '../certificateThumbprint.js';
 import { UsageError } from '../exitCode.js';
 import { writeLine } from '../output.js';
 import { collect, parseDuration } from '../values.js';
@@ -53,7 +54,8 @@ export function grantMintCommand(): Command {
     .action(
       action(async (flags: MintFlags) => {
         const { mintToken } = await import('../../auth/mint.js');
-        const thumbprint = flags.cnf === undefined ? undefined : await thumbprintOf(flags.cnf);
+        const thumbprint =
+          flags.cnf === undefined ? undefined : await certificateThumbprintOf('--cnf', flags.cnf);
         const token = await mintToken({
           key: await readKey(flags.key),
           issuer: flags.iss,
@@ -122,19 +124,4 @@ async function readKey(path: string): Promise<Record<string, string>> {
   const key = jsonOrText(text);
   if (typeof key === 'object' && key !== null && 'kty' in key) return key as Record<string, string>;
   throw new UsageError(`--key: ${path} is not a JWK`);
-}
-
-/** `x5t#S256` of RFC 8705: SHA-256 of the certificate's DER, base64url. */
-async function thumbprintOf(path: string): Promise<string> {
-  const [{ createHash, X509Certificate }, pem] = await Promise.all([
-    import('node:crypto'),
-    readFile(path).catch((error: Error) => {
-      throw new UsageError(`--cnf: ${error.message}`);
-    }),
-  ]);
-  try {
-    return createHash('sha256').update(new X509Certificate(pem).raw).digest('base64url');
-  } catch {
-    throw new UsageError(`--cnf: ${path} is not a certificate`);
-  }
 }

@@ -235,7 +235,8 @@ export type GrantConstraints = Message<"grantty.v1.GrantConstraints"> & {
   signalBytesAllowed: boolean;
 
   /**
-   * Input bytes a second. 0: none. Absent: unlimited.
+   * Input bytes a second, at least 1; 0 is FIELD_INVALID (leave terminal.write out instead). Absent:
+   * unlimited.
    *
    * @generated from field: optional uint64 write_bytes_per_second = 8;
    */

@@ -1,0 +1,18 @@
+/** What proof of possession is asked of tokens: from the configuration, with what is refused. */
+import type { ProofMode } from '../auth/proof.js';
+import { type Configuration, ConfigurationError } from './config.js';
+
+/**
+ * Beyond loopback a token alone is not enough, unless the operator says so.
+ * @throws ConfigurationError
+ */
+export function chooseProof(
+  { pop, tls }: Pick<Configuration, 'pop' | 'tls'>,
+  isLocal: boolean,
+): ProofMode {
+  const mode = pop ?? (isLocal ? 'if-present' : 'required');
+  if (mode !== 'required' || tls.client_ca !== undefined) return mode;
+  throw new ConfigurationError(
+    'tokens must be bound to client certificates where other hosts can connect: give tls.client_ca, or accept bearer tokens with pop: if-present',
+  );
+}
