@@ -119,9 +119,8 @@ async function serve(stateDir) {
   const server = spawn(process.execPath, [ctxMain, ...args], {
     stdio: ['ignore', 'inherit', 'pipe'],
   });
-  const lines = createInterface({ input: server.stderr });
-  const [ready] = await Promise.race([
-    once(lines, 'line'),
+  const ready = await Promise.race([
+    readyLine(server),
     once(server, 'exit').then(([code]) => {
       throw new Error(`the server ended with ${code} before it was ready`);
     }),
@@ -132,6 +131,14 @@ async function serve(stateDir) {
   for (const [, name, value] of file.matchAll(/^export (\w+)='?([^'\n]*)'?$/gm))
     settings[name] = value;
   return { server, settings };
+}
+
+/** Before it, and after, come lines of the log. */
+async function readyLine(server) {
+  for await (const line of createInterface({ input: server.stderr })) {
+    if (line.startsWith('ctx: serving on')) return line;
+  }
+  return undefined;
 }
 
 async function client(settings, token) {

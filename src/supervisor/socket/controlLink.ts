@@ -90,7 +90,7 @@ export class ControlLink implements AsyncDisposable {
         client.close();
       } catch (error) {
         if (this.#stop.signal.aborted || performance.now() + wait > deadline) throw error;
-        if (told !== String(error)) log.warn({ err: error }, 'the supervisor does not answer yet');
+        if (told !== String(error)) log.info({ err: error }, 'the supervisor does not answer yet');
         told = String(error);
       }
       await delay(wait, undefined, { signal: this.#stop.signal });
