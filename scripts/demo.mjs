@@ -135,10 +135,15 @@ async function serve(stateDir) {
 
 /** Before it, and after, come lines of the log. */
 async function readyLine(server) {
+  let ready;
   for await (const line of createInterface({ input: server.stderr })) {
-    if (line.startsWith('ctx: serving on')) return line;
+    if (!line.startsWith('ctx: serving on')) continue;
+    ready = line;
+    break;
   }
-  return undefined;
+  // Nobody reads on, and its log must not fill the pipe.
+  server.stderr.resume();
+  return ready;
 }
 
 async function client(settings, token) {

@@ -10,7 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -73,7 +75,10 @@ func main() {
 	_ = flags.Parse(os.Args[2:])
 	o.command = flags.Args()
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(o.timeout*float64(time.Second)))
+	// What it has started ends with it: a child that it left would go on flooding.
+	told, quiet := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer quiet()
+	ctx, cancel := context.WithTimeout(told, time.Duration(o.timeout*float64(time.Second)))
 	defer cancel()
 	result, err := modes[os.Args[1]](ctx, &o)
 	if err != nil {

@@ -1,5 +1,5 @@
 // A key is typed and comes back: on a quiet machine, and while another terminal floods.
-import { Skip } from '../support/bench.mjs';
+import { end, Skip } from '../support/bench.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
 import { measure as ask, client, newId, reach, startServer } from '../support/server.mjs';
 import { startSshd } from '../support/sshd.mjs';
@@ -48,7 +48,7 @@ export async function measure(bench) {
     try {
       return await echo();
     } finally {
-      child.kill('SIGKILL');
+      await end(child);
     }
   };
   const floodOurs = () => [

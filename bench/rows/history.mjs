@@ -1,4 +1,5 @@
 // What is long past: replayed, searched, and looked up at its end, in a log of 1 GiB.
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { interleave, rowOf } from '../support/measure.mjs';
@@ -12,7 +13,7 @@ const MIB = 1024 * 1024;
 export async function measure(bench) {
   const stateDir = join(bench.dir, 'history');
   const plainFile = join(bench.dir, 'plain-output');
-  bench.onEnd(() => bench.run('rm', ['-rf', stateDir, plainFile]));
+  bench.onEnd(() => rm(plainFile, { force: true }));
   const bytes = bench.size(1024, 8) * MIB;
   const dir = await makePastTerminal(stateDir, 'large');
   const lastOfLarge = await fillLog(dir, bytes, plainFile);

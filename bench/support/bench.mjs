@@ -44,12 +44,16 @@ export class Bench {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof Skip)) for (const child of this.#children) console.error(child.said());
+      if (!(error instanceof Skip)) this.#complain();
       throw error;
     } finally {
       this.#children = [];
       await this.#end();
     }
+  }
+
+  #complain() {
+    for (const child of this.#children) if (child.said() !== '') console.error(child.said());
   }
 
   async endAll() {
@@ -113,7 +117,7 @@ export async function lineOf(child, stream, wanted) {
 }
 
 export async function end(child, signal = 'SIGTERM') {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill(signal);
   const timer = setTimeout(() => child.kill('SIGKILL'), END_MS);

@@ -22,7 +22,7 @@ const ALL = ['create', 'read', 'write', 'resize', 'signal', 'stop', 'kill'];
 export const OWNER = String(userInfo().uid);
 
 /**
- * Starts a server in `stateDir`, which may hold terminals already.
+ * Starts a server in `stateDir`, which may hold terminals already and is removed at the end.
  * @param options.plain without TLS, which no setting of the program allows
  * @param options.byUid terminals of many owners, each run as its own user; needs root
  * @param options.memory `memory()` of the answer works
@@ -70,7 +70,8 @@ export async function startServer(bench, options = {}) {
   server.tokenFile = await server.token();
   bench.onEnd(async () => {
     await end(child);
-    for (const pid of await supervisorPid(stateDir)) process.kill(pid, 'SIGTERM');
+    for (const pid of await supervisorPid(stateDir)) await endProcess(pid);
+    await rm(stateDir, { recursive: true, force: true });
   });
   return server;
 }
@@ -104,6 +105,15 @@ async function supervisorPid(stateDir) {
   if (!existsSync(file)) return [];
   const pid = Number((await readFile(file, 'utf8')).trim());
   return existsSync(`/proc/${pid}`) ? [pid] : [];
+}
+
+/** Of a process that is no child of this one: it is a child of one that was. */
+async function endProcess(pid) {
+  process.kill(pid, 'SIGTERM');
+  for (let waited = 0; existsSync(`/proc/${pid}`); waited += 50) {
+    if (waited > 15_000) throw new Error(`the supervisor ${pid} does not end`);
+    await setTimeout(50);
+  }
 }
 
 /** Bytes resident in the processes together, and bytes alive in their heaps and buffers. */

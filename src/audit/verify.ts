@@ -227,7 +227,7 @@ class Check {
       this.#bad = { ...place, seq: expected, why: `missing: ${gone} record(s) before this line` };
       return false;
     }
-    if (this.#at === undefined || link.seq < this.#at.seq) {
+    if (this.#at === undefined || link.seq < expected) {
       this.#bad = { ...place, why: `record ${expected} should stand here` };
       return false;
     }

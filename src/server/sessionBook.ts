@@ -2,7 +2,6 @@
 import type { Logger } from 'pino';
 import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
-import { isLive } from '../core/terminal.js';
 import { AgentScope } from '../session/agent.js';
 import { type LeaseSource, type SessionEffect, unlimitedLeases } from '../session/leaseSource.js';
 import { TerminalBackendCleanupError, TerminalSessionError } from '../session/sessionError.js';
@@ -20,12 +19,15 @@ import type { Permit } from './gate.js';
 import type { SessionHost } from './sessionHost.js';
 import type { Operation } from './sessionSend.js';
 import { SessionSends } from './sessionSends.js';
+import { LeftSessions, type Pair, pairName } from './sessionsLeft.js';
 
 /** Sessions of one owner on the list, exited ones included: each keeps up to 4 MiB of lines. */
 const MAX_SESSIONS_PER_OWNER = 256;
 
 export interface OpenSession {
   readonly id: TerminalSessionId;
+  /** Whom it belongs to in the service. */
+  readonly scope: AgentScope;
   readonly tuple: TerminalTuple;
   /** The incarnation of its terminal. */
   readonly uid: string;
@@ -51,8 +53,6 @@ interface Activity {
   readonly published: Map<string, OpenSession>;
 }
 
-type Pair = Pick<TerminalTuple, 'owner' | 'agent'>;
-
 export interface SessionBookParts {
   readonly host: SessionHost;
   readonly supervisor: Supervisor;
@@ -62,11 +62,17 @@ export interface SessionBookParts {
 
 export class SessionBook {
   readonly #activities = new Map<string, Activity>();
-  /** Living terminals of sessions that an earlier server spawned, by pair, until they are adopted. */
-  #left: Promise<Map<string, TerminalSnapshot[]>> | undefined;
-  readonly #adoptions = new Map<string, Promise<void>>();
+  readonly #left: LeftSessions;
 
-  constructor(private readonly parts: SessionBookParts) {}
+  constructor(private readonly parts: SessionBookParts) {
+    const { host, supervisor, logger } = parts;
+    this.#left = new LeftSessions({
+      supervisor,
+      types: () => host.service.listBackends(),
+      adopt: (terminal) => this.#adopt(terminal),
+      logger,
+    });
+  }
 
   /** @throws as `TerminalSessionService.spawn`, QUOTA_TERMINALS */
   async spawn(
@@ -75,7 +81,7 @@ export class SessionBook {
     signal: AbortSignal,
   ): Promise<{ readonly session: OpenSession; readonly spawned: TerminalSpawnResult }> {
     const { host, supervisor } = this.parts;
-    await this.#adopt(tuple);
+    await this.#left.adopt(tuple);
     if (this.#countOf(tuple.owner) >= MAX_SESSIONS_PER_OWNER) throw tooMany();
     const activity = this.#activityOf(tuple);
     activity.pending.add(tuple);
@@ -99,8 +105,8 @@ export class SessionBook {
 
   /** The session of the terminal that was decided about. @throws NO_SESSION */
   async find({ target, key }: Permit): Promise<OpenSession> {
-    await this.#adopt(target);
-    const session = this.#activities.get(nameOf(target))?.published.get(target.id);
+    await this.#left.adopt(target);
+    const session = this.#activities.get(pairName(target))?.published.get(target.id);
     if (session !== undefined && session.uid === key.uid) return session;
     throw new TerminalSessionError('NO_SESSION', `there is no session ${target.id}`);
   }
@@ -109,8 +115,8 @@ export class SessionBook {
   async list(
     pair: Pair,
   ): Promise<readonly (OpenSession & { readonly snapshot: TerminalSessionSnapshot })[]> {
-    await this.#adopt(pair);
-    const activity = this.#activities.get(nameOf(pair));
+    await this.#left.adopt(pair);
+    const activity = this.#activities.get(pairName(pair));
     if (activity === undefined) return [];
     return this.parts.host.service.list(activity.scope).flatMap((snapshot) => {
       const session = activity.published.get(snapshot.sessionId);
@@ -120,15 +126,15 @@ export class SessionBook {
 
   /** The tuples of all that the pair has, published or being spawned. */
   async active(pair: Pair): Promise<readonly TerminalTuple[]> {
-    await this.#adopt(pair);
-    const activity = this.#activities.get(nameOf(pair));
+    await this.#left.adopt(pair);
+    const activity = this.#activities.get(pairName(pair));
     if (activity === undefined) return [];
     return [...activity.pending, ...[...activity.published.values()].map(({ tuple }) => tuple)];
   }
 
   /** @throws as `TerminalSessionService.startSend` */
-  startSend({ id, tuple }: OpenSession, request: TerminalSendRequest): Operation {
-    return this.parts.host.service.startSend(this.#activityOf(tuple).scope, id, request);
+  startSend({ id, scope }: OpenSession, request: TerminalSendRequest): Operation {
+    return this.parts.host.service.startSend(scope, id, request);
   }
 
   /** Ends the session's processes under this lease; with survivors it stays on the list. */
@@ -137,12 +143,11 @@ export class SessionBook {
     reason: string,
     lease: Lease | undefined,
   ): Promise<{ readonly closed: boolean; readonly survivors: readonly SurvivingProcess[] }> {
-    const { id, tuple, leases } = session;
-    const activity = this.#activityOf(tuple);
+    const { id, scope, tuple, leases } = session;
     leases.closing = lease;
     try {
-      const closed = await this.parts.host.service.kill(activity.scope, id, reason);
-      activity.published.delete(id);
+      const closed = await this.parts.host.service.kill(scope, id, reason);
+      this.#activities.get(pairName(tuple))?.published.delete(id);
       this.#forgetIfIdle(tuple);
       return { closed, survivors: [] };
     } catch (error) {
@@ -154,80 +159,34 @@ export class SessionBook {
 
   /** The session whose terminal has been deleted is over. */
   async terminalDeleted({ target, key }: Permit): Promise<void> {
-    const session = this.#activities.get(nameOf(target))?.published.get(target.id);
+    const session = this.#activities.get(pairName(target))?.published.get(target.id);
     if (session === undefined || session.uid !== key.uid) return;
-    await this.close(session, 'the terminal was deleted', undefined);
+    await this.close(session, 'the terminal was deleted', undefined).catch((error: unknown) => {
+      this.parts.logger.warn({ err: error, ...session.tuple }, 'a session could not be closed');
+    });
   }
 
   #publish(
-    { published }: Activity,
+    { scope, published }: Activity,
     id: TerminalSessionId,
     { record }: TerminalSnapshot,
     leases: ClosingLease,
   ): OpenSession {
     const { owner, agent, session, uid } = record;
     const tuple = { owner, agent, session, id: record.id };
-    const open = { id, tuple, uid, sends: new SessionSends(this.parts.clock), leases };
+    const open = { id, scope, tuple, uid, sends: new SessionSends(this.parts.clock), leases };
     published.set(id, open);
     return open;
   }
 
-  /** Takes over what an earlier server left of this pair, the first time that it is asked about. */
-  async #adopt(pair: Pair): Promise<void> {
-    const name = nameOf(pair);
-    this.#left ??= this.#findLeft().catch((error: unknown) => {
-      this.#left = undefined;
-      throw error;
-    });
-    const left = await this.#left;
-    const terminals = left.get(name);
-    if (terminals !== undefined && !this.#adoptions.has(name)) {
-      const adoption = this.#adoptAll(pair, terminals).finally(() => {
-        this.#adoptions.delete(name);
-        if (terminals.length === 0) left.delete(name);
-      });
-      this.#adoptions.set(name, adoption);
-    }
-    await this.#adoptions.get(name);
-  }
-
-  async #findLeft(): Promise<Map<string, TerminalSnapshot[]>> {
-    const { host, supervisor } = this.parts;
-    const types = host.service.listBackends();
-    const left = new Map<string, TerminalSnapshot[]>();
-    for (const terminal of inOrder(await supervisor.list())) {
-      const { backend, state } = terminal.record;
-      if (!types.includes(backend) || !isLive(state)) continue;
-      const name = nameOf(terminal.record);
-      left.set(name, [...(left.get(name) ?? []), terminal]);
-    }
-    return left;
-  }
-
-  /** Takes each off `terminals` once it has been dealt with. @throws SUPERVISOR_UNAVAILABLE */
-  async #adoptAll(pair: Pair, terminals: TerminalSnapshot[]): Promise<void> {
-    for (let terminal = terminals[0]; terminal !== undefined; terminal = terminals[0]) {
-      try {
-        await this.#adoptOne(pair, terminal);
-      } catch (error) {
-        if (error instanceof GranttyError && error.reason === 'SUPERVISOR_UNAVAILABLE') throw error;
-        const { owner, id } = terminal.record;
-        this.parts.logger.warn({ err: error, owner, id }, 'a session could not be taken over');
-      }
-      terminals.shift();
-    }
-  }
-
-  async #adoptOne(pair: Pair, { record }: TerminalSnapshot): Promise<void> {
-    const { host, supervisor } = this.parts;
-    const { owner, id, uid, backend, name } = record;
-    const terminal = await supervisor.get({ owner, id, uid });
-    if (terminal === undefined || !isLive(terminal.record.state)) return;
-    const activity = this.#activityOf(pair);
+  async #adopt(terminal: TerminalSnapshot): Promise<void> {
+    const { record } = terminal;
+    const { backend, name } = record;
+    const activity = this.#activityOf(record);
     activity.pending.add(record);
     try {
       const leases = new ClosingLease();
-      const { sessionId } = await host.service.spawn(activity.scope, {
+      const { sessionId } = await this.parts.host.service.spawn(activity.scope, {
         type: backend,
         ...(name !== '' && { name }),
         resource: { adopt: terminal, leases },
@@ -235,12 +194,12 @@ export class SessionBook {
       this.#publish(activity, sessionId, terminal, leases);
     } finally {
       activity.pending.delete(record);
-      this.#forgetIfIdle(pair);
+      this.#forgetIfIdle(record);
     }
   }
 
   #activityOf(pair: Pair): Activity {
-    const name = nameOf(pair);
+    const name = pairName(pair);
     const known = this.#activities.get(name);
     if (known !== undefined) return known;
     const scope = new AgentScope(pair.owner, pair.agent);
@@ -250,9 +209,9 @@ export class SessionBook {
   }
 
   #forgetIfIdle(pair: Pair): void {
-    const activity = this.#activities.get(nameOf(pair));
+    const activity = this.#activities.get(pairName(pair));
     if (activity?.pending.size === 0 && activity.published.size === 0) {
-      this.#activities.delete(nameOf(pair));
+      this.#activities.delete(pairName(pair));
     }
   }
 
@@ -263,18 +222,6 @@ export class SessionBook {
     }
     return count;
   }
-}
-
-/** As they were spawned; within a second by the start of their processes. */
-function inOrder(terminals: readonly TerminalSnapshot[]): TerminalSnapshot[] {
-  return [...terminals].sort(
-    ({ record: a }, { record: b }) =>
-      a.createdAt - b.createdAt || (a.marks?.startTime ?? 0) - (b.marks?.startTime ?? 0),
-  );
-}
-
-function nameOf({ owner, agent }: Pair): string {
-  return `${owner}/${agent}`;
 }
 
 function tooMany(): GranttyError {

@@ -1,5 +1,5 @@
 /** Send, ReadSend and CancelSend: one exclusive send at a time, read by anybody who may. */
-import { fieldInvalid, GranttyError } from '../core/errors.js';
+import { fieldInvalid } from '../core/errors.js';
 import { MAX_INPUT_FRAME_BYTES } from '../core/limits.js';
 import { signalsRaisedBy } from '../core/signals.js';
 import {
@@ -19,7 +19,7 @@ import { callerOf, perform, stored } from './perform.js';
 import { storedTarget } from './refs.js';
 import { requestMark } from './requestMark.js';
 import type { SessionSend } from './sessionSend.js';
-import { serveSend } from './sessionStream.js';
+import { noSuchSend, serveSend } from './sessionStream.js';
 import { Standing } from './standing.js';
 
 type Calls = Pick<Required<Handlers<typeof SessionService>>, 'send' | 'readSend' | 'cancelSend'>;
@@ -65,7 +65,15 @@ export function sessionSendCalls(context: ServerContext): Calls {
         const afterIndex = parseCount('after_index', request.afterIndex);
         using stream = streams.open(standing.permit.token, call.signal);
         const send = await find(standing.permit, request.sendId);
-        await serveSend(context, { call, out, standing, stream, send, afterIndex });
+        await serveSend(context, {
+          call,
+          out,
+          standing,
+          stream,
+          send,
+          isOther: true,
+          afterIndex,
+        });
       });
     },
 
@@ -85,7 +93,7 @@ export function sessionSendCalls(context: ServerContext): Calls {
   async function find(permit: Permit, sendId: string): Promise<SessionSend> {
     const send = (await sessionBook.find(permit)).sends.get(sendId);
     if (send !== undefined) return send;
-    throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such send');
+    throw noSuchSend();
   }
 }
 

@@ -1,5 +1,6 @@
 /** One send to one reader: `started`, deltas, `result`; or `closing` when its authority ends before. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { type ErrorReason, GranttyError } from '../core/errors.js';
 import { SendResponseSchema } from '../gen/public/grantty/v1/session_service_pb.js';
 import type { Call } from './call.js';
 import type { ServerContext } from './context.js';
@@ -16,12 +17,21 @@ import { Cancelled } from './status.js';
 /** Bytes that may wait for one reader; what comes later stays with the send. */
 const MAX_PENDING_BYTES = 1024 * 1024;
 
+/** Why a lease does not let type any more. */
+const LOST_AUTHORITY: readonly ErrorReason[] = ['GRANT_REVOKED', 'TOKEN_EXPIRED'];
+
+export function noSuchSend(): GranttyError {
+  return new GranttyError('TERMINAL_NOT_FOUND', 'there is no such send');
+}
+
 export interface SendStream {
   readonly call: Call;
   readonly out: Outlet;
   readonly standing: Standing;
   readonly stream: OpenStream;
   readonly send: SessionSend;
+  /** Another than the sender reads. */
+  readonly isOther?: true;
   /** Index of the last delta that the reader has. */
   readonly afterIndex: number;
 }
@@ -45,34 +55,36 @@ export async function serveSend(context: ServerContext, reading: SendStream): Pr
 }
 
 class Reading {
-  readonly #pulse: Pulse;
+  /** From `started` on, which is the first message. */
+  #pulse: Pulse | undefined;
   #afterIndex: number;
   /** Wakes the loop. */
   #look = () => {};
 
   constructor(
-    { clock }: ServerContext,
+    private readonly context: ServerContext,
     private readonly reading: SendStream,
   ) {
-    const { out, standing, afterIndex } = reading;
-    this.#afterIndex = afterIndex;
-    this.#pulse = new Pulse({
-      clock,
-      out,
-      notAfter: () => standing.notAfter,
-      lastSeq: () => 0,
-      onEnd: () => this.#wake(),
-    });
+    this.#afterIndex = reading.afterIndex;
   }
 
   async run(): Promise<void> {
-    const { call, stream, send } = this.reading;
+    const { clock } = this.context;
+    const { call, out, standing, stream, send } = this.reading;
     const wake = () => this.#wake();
+    const cancelEnd = clock.after(standing.notAfter - clock.now(), wake);
     stream.onRecheck = wake;
     stream.stop.addEventListener('abort', wake);
     call.signal.addEventListener('abort', wake);
     try {
-      const lastSeq = await this.#standingUntil(send.started);
+      const lastSeq = await this.#standingUntil(this.#ofSend(send.started));
+      this.#pulse = new Pulse({
+        clock,
+        out,
+        notAfter: () => standing.notAfter,
+        lastSeq: () => 0,
+        onEnd: wake,
+      });
       const { logEpoch } = send.origin;
       const value = { sendId: send.id, lastSeq: BigInt(lastSeq), logEpoch };
       this.#send({ case: 'started', value });
@@ -83,7 +95,8 @@ class Reading {
         await this.#room();
       }
     } finally {
-      this.#pulse[Symbol.dispose]();
+      cancelEnd();
+      this.#pulse?.[Symbol.dispose]();
       stream.stop.removeEventListener('abort', wake);
       call.signal.removeEventListener('abort', wake);
     }
@@ -99,6 +112,16 @@ class Reading {
     this.#afterIndex = index;
     this.#send({ case: 'delta', value: { index: BigInt(index), text, truncated } });
     return false;
+  }
+
+  /** The authority that a sender lost is not the reader's: no text was typed, so there is no send. */
+  async #ofSend<T>(outcome: Promise<T>): Promise<T> {
+    try {
+      return await outcome;
+    } catch (error) {
+      const sendersEnd = error instanceof GranttyError && LOST_AUTHORITY.includes(error.reason);
+      throw this.reading.isOther && sendersEnd ? noSuchSend() : error;
+    }
   }
 
   /** @throws why the stream may not go on */
@@ -122,7 +145,7 @@ class Reading {
     const { call, stream, standing } = this.reading;
     stream.stop.throwIfAborted();
     if (call.signal.aborted) throw new Cancelled();
-    if (await standing.uphold()) this.#pulse.beat();
+    if (await standing.uphold()) this.#pulse?.beat();
   }
 
   /** The reader's pace. */
@@ -135,7 +158,7 @@ class Reading {
   }
 
   #send(event: NonNullable<MessageInitShape<typeof SendResponseSchema>['event']>): void {
-    this.#pulse.send(toBinary(SendResponseSchema, create(SendResponseSchema, { event })));
+    this.#pulse?.send(toBinary(SendResponseSchema, create(SendResponseSchema, { event })));
   }
 
   #wake(): void {

@@ -157,7 +157,7 @@ function parseCondition({ condition }: WaitRequest): Condition {
     case 'idle':
       return { kind: 'idle', ms: inMilliseconds('idle', condition.value, 1, MAX_IDLE_MS) };
     case 'pattern':
-      return { kind: 'pattern', pattern: new OutputPattern('pattern', condition.value) };
+      return { kind: 'pattern', pattern: new OutputPattern(condition.value) };
     case undefined:
       throw fieldInvalid('condition', 'is required');
   }

@@ -139,7 +139,7 @@ describe('a delegated token', () => {
           expect(findGrant(grants, request, NOW)).toBeDefined();
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: 3000 },
     );
     expect(made).toBeGreaterThan(1000);
   });

@@ -15,10 +15,18 @@ let env: Record<string, string>;
 
 /** Resolves with the end of `ctx serve` when it has said that it is ready. */
 async function serve(): Promise<ChildProcess> {
-  const args = [MAIN, 'serve', '--dev', '--state-dir', stateDir, '--listen', '127.0.0.1:0'];
+  const args = [
+    ...[MAIN, 'serve', '--dev', '--state-dir', stateDir, '--listen', '127.0.0.1:0'],
+    ...['--supervisor', 'in-process'],
+  ];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const lines = createInterface({ input: child.stderr });
-  for await (const line of lines) if (line.startsWith('ctx: serving on')) return child;
+  for await (const line of lines) {
+    if (!line.startsWith('ctx: serving on')) continue;
+    // Read on by nobody, its log would fill the pipe.
+    setImmediate(() => child.stderr.resume());
+    return child;
+  }
   throw new Error('the server ended before it was ready');
 }
 

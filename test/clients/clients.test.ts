@@ -64,14 +64,20 @@ function expectPromises(output: string): void {
   expect(kept).toEqual(expect.arrayContaining(PROMISES));
 }
 
+function succeeds(program: string, args: readonly string[], cwd: string): Promise<boolean> {
+  return run(program, args, { cwd }).then(
+    () => true,
+    () => false,
+  );
+}
+
 describe('a generated client', () => {
   it(
     'in Go keeps what docs/clients.md promises',
     async () => {
       if (!onPath('go')) return skipAloud('there is no go here');
       const cwd = join(here, 'go');
-      const fetched = await run('go', ['mod', 'download'], { cwd }).catch((error: Error) => error);
-      if (fetched instanceof Error) return skipAloud(`no Go modules: ${fetched.message}`);
+      if (!(await succeeds('go', ['mod', 'download'], cwd))) return skipAloud('no Go modules here');
       const PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
       await run('buf', ['generate', protos], { cwd, env: { ...process.env, PATH } });
       const program = join(stateDir, 'client');
@@ -87,8 +93,7 @@ describe('a generated client', () => {
     async () => {
       const python = process.env.GRANTTY_TEST_PYTHON ?? 'python3';
       const needs = ['-c', 'import grpc, grpc_tools, grpc_status'];
-      const missing = await run(python, needs).catch((error: Error) => error);
-      if (missing instanceof Error) {
+      if (!(await succeeds(python, needs, here))) {
         const install = 'pip install -r test/clients/python/requirements.txt';
         return skipAloud(`${python} has no grpc (${install}, GRANTTY_TEST_PYTHON)`);
       }

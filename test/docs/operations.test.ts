@@ -1,9 +1,15 @@
 /** docs/operations.md against the configuration: the same keys, the defaults, the tables. */
-import { readFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { configuration, parseConfiguration } from '../../src/app/config.js';
 import { omittableFields } from '../../src/audit/fieldFilter.js';
+import { KeySet } from '../../src/auth/keys.js';
+import { mintToken } from '../../src/auth/mint.js';
+import { TokenVerifier } from '../../src/auth/token.js';
 
 const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8');
 const [full = '', ...fragments] = [...page.matchAll(/^```yaml\n(.*?)^```/gms)].map(
@@ -48,6 +54,33 @@ tls: {cert: c, key: k}
 issuers: [{issuer: i, jwks_file: j}]
 run_as: {mode: by-uid}
 `;
+
+describe('the recipe for a key', () => {
+  it('makes one that mints tokens, and a key set that verifies them and holds nothing secret', async () => {
+    const cwd = await mkdtemp(join(tmpdir(), 'grantty-recipe-'));
+    try {
+      const [, script = ''] = /^node -e '(.*?)'$/ms.exec(page) ?? [];
+      execFileSync(process.execPath, ['-e', script], { cwd });
+      const jwks = await readFile(join(cwd, 'issuer.jwks.json'), 'utf8');
+      expect(JSON.parse(jwks).keys[0]).not.toHaveProperty('d');
+      const keys = new KeySet([{ issuer: 'i', jwksFile: join(cwd, 'issuer.jwks.json') }]);
+      await keys.reload();
+      const token = await mintToken({
+        key: JSON.parse(await readFile(join(cwd, 'issuer.jwk'), 'utf8')),
+        issuer: 'i',
+        audience: 'a',
+        subject: 's',
+        ttl: 60,
+        grants: [],
+        now: Date.now(),
+      });
+      const verifier = new TokenVerifier({ keys, audience: 'a', clock: Date.now });
+      expect(await verifier.verify(token)).toMatchObject({ subject: 's' });
+    } finally {
+      await rm(cwd, { recursive: true });
+    }
+  });
+});
 
 describe('the commented configuration', () => {
   it('is sound, and so is each fragment with it', () => {

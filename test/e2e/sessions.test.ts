@@ -1,8 +1,3 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import type { Client } from '../../src/client/connect.js';
 import {
@@ -12,11 +7,8 @@ import {
   WaitReason,
 } from '../../src/gen/public/grantty/v1/session_service_pb.js';
 import { type TerminalRef, TerminalState } from '../../src/gen/public/grantty/v1/terminal_pb.js';
-import { CTX, startDevServer } from '../support/devServer.js';
 import { startService, type TestService, type TokenSpec } from '../support/service.js';
 import { watchAll } from '../support/streams.js';
-
-const run = promisify(execFile);
 
 type Event = SendResponse['event'];
 
@@ -218,6 +210,25 @@ describe('sessions over gRPC', () => {
     });
   });
 
+  it('let nothing more be typed when the sender is revoked, and are free for others', async () => {
+    const { terminal } = await spawn();
+    const reading = 'stty raw -echo; echo raw; sleep 2; stty sane';
+    await send(terminal, reading, { timeout: durationFromMs(500) });
+    const token = await service.token();
+    const sender = service.client(token);
+    const text = 'x'.repeat(60_000);
+    const sending = read(sender.sessions.send({ terminal, text })).catch((error: unknown) => error);
+    let sendId = '';
+    while (sendId === '') sendId = (await list())[0]?.activeSendId ?? '';
+    const reader = read(client.sessions.readSend({ terminal, sendId })).catch((error) => error);
+    await sender.grants.revoke({});
+    expect(await sending).toMatchObject({ reason: 'GRANT_REVOKED' });
+    expect(await reader).toMatchObject({ reason: 'TERMINAL_NOT_FOUND' });
+    const gone = read(client.sessions.readSend({ terminal, sendId }));
+    await expect(gone).rejects.toMatchObject({ reason: 'TERMINAL_NOT_FOUND' });
+    await send(terminal, '', { submit: false });
+  });
+
   it('end with their terminal: a deleted one leaves no session behind', async () => {
     const { terminal } = await spawn({ name: 'gone' });
     await send(terminal, 'exit');
@@ -362,74 +373,4 @@ describe('sessions over gRPC', () => {
     await expect(sending).rejects.toMatchObject({ reason: 'TERMINAL_NOT_FOUND' });
     expect(await list()).toEqual([]);
   });
-});
-
-describe('sessions over a supervisor that outlives the server', () => {
-  let stateDir: string;
-
-  beforeEach(async () => {
-    stateDir = await mkdtemp(join(tmpdir(), 'grantty-sessions-'));
-  });
-
-  afterEach(async () => {
-    await ctx(['supervise', '--stop', '--state-dir', stateDir]);
-    await rm(stateDir, { recursive: true });
-  });
-
-  /** The command line as a person uses it; gives exit code and standard output. */
-  async function ctx(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    const options = { env: { ...process.env, ...env } };
-    try {
-      const { stdout } = await run(process.execPath, [CTX, ...args], options);
-      return { code: 0, stdout };
-    } catch (error) {
-      const { code, stdout } = error as { readonly code: number; readonly stdout: string };
-      return { code, stdout };
-    }
-  }
-
-  it('go on after kill -9 of the server, from the command line: send, read, screen, find, close', async () => {
-    const first = await startDevServer(stateDir);
-    const before = (...args: string[]) => ctx(['terminal', ...args], first.settings);
-    const id = (await before('spawn', 'coder', '--name', 'main')).stdout.trim();
-    expect(id).toMatch(/^session-/);
-    const sent = await before('send', id, 'x=kept; seq 1 100');
-    expect(sent).toMatchObject({ code: 0 });
-    expect(sent.stdout).toMatch(/\n99\n100\n.*[#$] \n$/);
-    await first.end('SIGKILL');
-
-    await using second = await startDevServer(stateDir);
-    const after = (...args: string[]) => ctx(['terminal', ...args], second.settings);
-    expect((await after('read', id, '--offset', '1', '--count', '2')).stdout).toBe('99\n100\n');
-    expect((await after('screen', id)).stdout).toMatch(/100\n.*[#$]\n$/);
-    expect(await after('find', id, '^4[23]$')).toEqual({ code: 0, stdout: '43:43\n42:42\n' });
-    expect(await after('find', id, 'nowhere')).toEqual({ code: 1, stdout: '' });
-    expect((await after('send', id, 'echo "$x"')).stdout).toMatch(/\nkept\n/);
-    expect((await after('send', id, 'sleep 1000', '--timeout', '200ms')).code).toBe(124);
-    const waiting = await after('send', id, '--no-submit', '--timeout', '200ms', '--json', '');
-    const lines = waiting.stdout.trimEnd().split('\n');
-    const { result } = JSON.parse(lines.at(-1) ?? '');
-    expect(result).toMatchObject({ waitReason: 'WAIT_REASON_TIMEOUT' });
-    expect(await after('close', id)).toMatchObject({ code: 0 });
-    expect((await after('send', id, 'echo')).code).toBe(1);
-  }, 60_000);
-
-  it('a send whose server was killed goes on at the next one, and its text is typed once', async () => {
-    const first = await startDevServer(stateDir);
-    const env = { ...first.settings };
-    const id = (await ctx(['terminal', 'spawn', 'coder'], env)).stdout.trim();
-    const file = join(stateDir, 'typed');
-    const text = `echo x >> ${file}; sleep 2; wc -l < ${file}`;
-    const [host, port] = (env.GRANTTY_ADDRESS ?? '').split(':');
-    const client = await first.client();
-    const sending = ctx(['terminal', 'send', id, text], env);
-    const typed = { case: 'pattern', value: 'sleep' } as const;
-    await client.terminals.wait({ terminal: { id }, condition: typed });
-    await first.end('SIGKILL');
-    client.close();
-    await using second = await startDevServer(stateDir, ['--listen', `${host}:${port}`]);
-    expect(second.settings.GRANTTY_ADDRESS).toBe(env.GRANTTY_ADDRESS);
-    expect(await sending).toMatchObject({ code: 0 });
-    expect(await readFile(file, 'utf8')).toBe('x\n');
-  }, 60_000);
 });

@@ -70,10 +70,9 @@ describe('a session that an earlier process left behind', () => {
   });
 
   it('is taken over while its program runs, and ends with it', async () => {
-    const known = await left({}, 'sleep 0.5; exit 3');
+    const known = await left({}, 'read x; exit 3');
     await adopt(known);
-    const send = later.service.startSend(agent, known.id, { text: '', submit: false });
-    expect(await send.done).toMatchObject({
+    expect(await sendTo(known.id, 'go')).toMatchObject({
       waitReason: 'session_exit',
       sessionStatus: { kind: 'exited', exitCode: 3 },
     });

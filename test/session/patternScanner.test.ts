@@ -64,6 +64,15 @@ describe('a search in output', () => {
     expect(feed('BUILD OK', '\x1b[32mBUILD \x1b[1mOK\x1b[0m')).toBe(0);
   });
 
+  it.each([
+    ['', '1-1024 bytes'],
+    ['x'.repeat(1025), '1-1024 bytes'],
+    ['(', 'no RE2 expression'],
+    ['a{1000}b{1000}c{1000}', 'too complex'],
+  ])('is refused for %j', (pattern, why) => {
+    expect(() => feed(pattern)).toThrow(why);
+  });
+
   it('does not find over lines', () => {
     expect(feed('a.b', 'a\nb')).toBe(-1);
   });

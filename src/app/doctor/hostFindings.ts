@@ -1,5 +1,5 @@
 /** The checks of a host that serves or is about to: what `serve` would stumble over later. */
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { errorCode } from '../../core/errors.js';
@@ -87,23 +87,24 @@ const LEAST_FREE_BYTES = 1024 ** 3;
 
 async function stateDirFindings(path: string): Promise<Finding[]> {
   const check = 'state directory';
-  const found = await stat(path).catch((error: unknown) => error);
-  if (errorCode(found) === 'ENOENT') {
-    return [ok(check, `${path} does not exist; the first "ctx serve" makes it`)];
+  let found: Stats;
+  try {
+    found = await stat(path);
+  } catch (error) {
+    return errorCode(error) === 'ENOENT'
+      ? [ok(check, `${path} does not exist; the first "ctx serve" makes it`)]
+      : [fail(check, messageOf(error), 'run this as the user that serves, or give --state-dir')];
   }
-  if (found instanceof Error) {
-    return [fail(check, found.message, 'run this as the user that serves, or give --state-dir')];
-  }
-  const { uid, mode } = found as { uid: number; mode: number };
+  const { uid, mode } = found;
   const me = process.geteuid?.() ?? 0;
   if (me !== 0 && uid !== me) {
     const advice = 'run this as that user, or give --state-dir';
     return [fail(check, `${path} belongs to user ${uid}`, advice)];
   }
-  const writable = (mode & 0o022) === 0;
-  const shape = writable
-    ? ok(check, path)
-    : fail(check, `${path} can be written by others`, `chmod go-w ${path}`);
+  const shape =
+    (mode & 0o022) === 0
+      ? ok(check, path)
+      : fail(check, `${path} can be written by others`, `chmod go-w ${path}`);
   return [shape, await spaceFinding(path), ...(await lockFindings(path))];
 }
 

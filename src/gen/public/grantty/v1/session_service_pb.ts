@@ -241,7 +241,7 @@ export type SpawnRequest = Message<"grantty.v1.SpawnRequest"> & {
   type: string;
 
   /**
-   * Display name, at most 256 bytes. Empty: none.
+   * Display name, at most 256 bytes; no other session of the agent has it. Empty: none.
    *
    * @generated from field: string name = 5;
    */
@@ -1300,7 +1300,9 @@ export const ScreenFormatSchema: GenEnum<ScreenFormat> = /*@__PURE__*/
  * codes common to all RPCs stand at TerminalService, as does the rule on unknown terminals.
  *
  * A session belongs to exactly one (owner, agent). Its id is issued by the server; its name is for
- * display and decides nothing.
+ * display and decides nothing. A session whose process lives outlasts the server, as its terminal
+ * does: the next server takes it over. Sends do not: there it is read on by repeating the Send with its
+ * request_id, which types nothing again.
  *
  * @generated from service grantty.v1.SessionService
  */
@@ -1323,10 +1325,12 @@ export const SessionService: GenService<{
    * Makes a session and publishes it once its set-up has succeeded. Cancelling the call before that
    * cleans up and leaves nothing.
    *
-   * Capability: terminal.create for (owner, agent, session, the id that the server issues), with the
-   * constraints as in CreateTerminal.
+   * Capability: terminal.create for (owner, agent, session, the id that the server issues, which begins
+   * with `session-`), with the constraints as in CreateTerminal; as its command counts what the type
+   * stands for, for `shell` the one word `/bin/bash`.
    * Codes: common; INVALID_ARGUMENT COMMAND_NOT_FOUND, CWD_INVALID, FIELD_INVALID for an unknown type;
-   * RESOURCE_EXHAUSTED QUOTA_TERMINALS, QUOTA_LOG_BYTES.
+   * ALREADY_EXISTS TERMINAL_EXISTS (the agent has a session of this name); RESOURCE_EXHAUSTED
+   * QUOTA_TERMINALS (of living terminals, or of sessions that have not been closed), QUOTA_LOG_BYTES.
    *
    * @generated from rpc grantty.v1.SessionService.Spawn
    */
