@@ -7,7 +7,11 @@ import { omittableFields } from '../audit/fieldFilter.js';
 import { MAX_DEPTH } from '../auth/claims.js';
 import { proofModes } from '../auth/proof.js';
 import { capabilities } from '../core/capability.js';
-import { MAX_STREAMS_PER_PRINCIPAL } from '../core/limits.js';
+import {
+  MAX_LIVE_TERMINALS_PER_OWNER,
+  MAX_LOG_BYTES_PER_OWNER,
+  MAX_STREAMS_PER_PRINCIPAL,
+} from '../core/limits.js';
 import { isSelector } from '../core/selector.js';
 import { isLoopback, parseListen } from './listen.js';
 
@@ -19,6 +23,12 @@ const listen = z.string().transform((text, context) => {
   context.addIssue('must be HOST:PORT or [IPV6]:PORT, like 127.0.0.1:7443');
   return z.NEVER;
 });
+
+/** From 1 MiB to 1 TiB. */
+const logBytes = z
+  .int()
+  .min(1024 ** 2)
+  .max(1024 ** 4);
 
 const selector = z
   .string()
@@ -95,6 +105,10 @@ export const configuration = z.strictObject({
       level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
       /** When output is made durable, see docs/operations.md. */
       sync: z.enum(['interval', 'batch', 'off']).default('interval'),
+      /** Bytes of events.jsonl above which it is sealed and another begun. Absent: never. */
+      seal_bytes: logBytes.optional(),
+      /** Bytes of one terminal's log above which its oldest sealed parts go. Absent: never. */
+      retain_bytes: logBytes.optional(),
     })
     .prefault({}),
   audit: z
@@ -109,6 +123,10 @@ export const configuration = z.strictObject({
     .strictObject({
       /** Connections at one time. */
       connections: z.int().min(1).max(65_536).default(1024),
+      /** Living terminals of one owner. */
+      terminals_per_owner: z.int().min(1).max(4096).default(MAX_LIVE_TERMINALS_PER_OWNER),
+      /** Bytes of log over all terminals of one owner. */
+      log_bytes_per_owner: logBytes.default(MAX_LOG_BYTES_PER_OWNER),
       /** Open streams of one principal. */
       streams_per_principal: z.int().min(1).max(65_536).default(MAX_STREAMS_PER_PRINCIPAL),
       /** Seconds that a new connection may go without a call. */

@@ -8,15 +8,21 @@ import {
   supervisorSocket,
 } from '../supervisor/detached.js';
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
-import { type Configuration, ConfigurationError, readConfiguration } from './config.js';
+import {
+  type Configuration,
+  ConfigurationError,
+  configuration,
+  readConfiguration,
+} from './config.js';
 import { defaultStateDir } from './defaultStateDir.js';
 import { chooseIsolation } from './isolationChoice.js';
 import { DEFAULT_LISTEN, isLoopback } from './listen.js';
 import { listenFlag } from './listenFlag.js';
 import { loggerOf } from './logger.js';
+import { supervisorLimits } from './supervisorLimits.js';
 
 export interface SuperviseFlags {
-  /** The server's configuration: of it `state_dir`, `run_as`, `log` and `listen` count here. */
+  /** The server's configuration: of it `state_dir`, `run_as`, `log`, `limits` and `listen` count here. */
   readonly config?: string;
   readonly stateDir?: string;
   /** Where the server listens: children may share its user only if that is loopback. */
@@ -29,12 +35,13 @@ export interface SuperviseFlags {
   readonly tell: (line: string) => void;
 }
 
-type Settings = Pick<Configuration, 'state_dir' | 'run_as' | 'log' | 'listen'>;
+type Settings = Pick<Configuration, 'state_dir' | 'run_as' | 'log' | 'limits' | 'listen'>;
 
 /** A development server keeps to loopback, with the current user as the one owner. */
 const DEV_SETTINGS: Settings = {
   run_as: { mode: 'shared-uid' },
   log: { level: 'info', sync: 'interval' },
+  limits: configuration.shape.limits.parse(undefined),
 };
 
 /** Milliseconds that a supervisor gets to end all its terminals. */
@@ -71,6 +78,7 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
         version: flags.version,
         log,
         logSync: settings.log.sync,
+        limits: supervisorLimits(settings),
         locator: () => `unix:${socket}`,
       }),
     onReady: (listening) => flags.tell(`supervising ${stateDir.path} on ${listening}`),

@@ -14,6 +14,7 @@ import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import type { Isolation } from '../supervisor/isolation.js';
 import { connectSupervisor } from '../supervisor/socket/socketClient.js';
 import type { Configuration } from './config.js';
+import { supervisorLimits } from './supervisorLimits.js';
 
 export type SupervisorKind = 'in-process' | 'detached';
 
@@ -56,6 +57,7 @@ async function supervise(options: SupervisorOptions): Promise<Supervisor> {
       version,
       log: logger,
       logSync: config.log.sync,
+      limits: supervisorLimits(config),
       locator,
     });
     const end = supervisor[Symbol.asyncDispose].bind(supervisor);

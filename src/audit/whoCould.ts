@@ -200,6 +200,8 @@ interface Ancestor {
   readonly kid: string;
 }
 
+type Link = WrittenName & Omit<Ancestor, 'kid'> & Partial<Pick<Ancestor, 'kid'>>;
+
 /** What stood against each candidate at that time. */
 async function preventions(
   dir: string,
@@ -230,12 +232,27 @@ async function preventions(
   }
   const prevented = new Map<string, NonNullable<Holder['prevented']>>();
   for (const [key, { token }] of candidates) {
-    const { iss, kid } = token.principal;
-    if (revoked.some((one) => isRevoked(token, ancestors, one))) prevented.set(key, 'revoked');
-    else if (retired.has(JSON.stringify([iss, kid]))) prevented.set(key, 'key retired');
-    else if (stale.has(iss)) prevented.set(key, 'keys stale');
+    // A token is as good as the worst of those that it descends from.
+    const line = lineOf(token, ancestors);
+    const isRetired = line.some(({ iss, kid }) => retired.has(JSON.stringify([iss, kid])));
+    if (revoked.some((one) => isRevoked(line, one))) prevented.set(key, 'revoked');
+    else if (isRetired) prevented.set(key, 'key retired');
+    else if (line.some(({ iss }) => stale.has(iss))) prevented.set(key, 'keys stale');
   }
   return prevented;
+}
+
+/** The token and those that it descends from, each as far as the trail knows it. */
+function lineOf(
+  { principal, iat, lineage }: WrittenToken,
+  ancestors: ReadonlyMap<string, Ancestor>,
+): readonly Link[] {
+  const { sub, kid } = principal;
+  return [
+    { ...principal, iat, sub, kid },
+    // Of an ancestor that is not on record, the child's time is the latest that it can have.
+    ...lineage.map((name) => ({ iat, sub, ...name, ...ancestors.get(nameKey(name)) })),
+  ];
 }
 
 function concerns(
@@ -250,23 +267,13 @@ function concerns(
   return candidates.has(key) || named.has(key);
 }
 
-/** Whether the revocation is of the token or of one that it descends from. */
-function isRevoked(
-  { principal, iat, lineage }: WrittenToken,
-  ancestors: ReadonlyMap<string, Ancestor>,
-  what: WrittenRevoked,
-): boolean {
-  const { sub, kid } = principal;
-  const line: readonly (WrittenName & Partial<Ancestor>)[] = [
-    { ...principal, iat, sub, kid },
-    ...lineage.map((name) => ({ ...name, ...ancestors.get(nameKey(name)) })),
-  ];
-  return line.some((one) => {
-    if (one.iss !== what.iss) return false;
-    if (what.jti !== undefined) return one.jti === what.jti;
-    if (what.kid !== undefined) return one.kid === what.kid;
-    // Of an ancestor that is not on record, the child's time is the latest that it can have.
-    return (one.sub ?? sub) === what.sub && (one.iat ?? iat) < (what.issued_before ?? 0);
+/** Whether the revocation is of one of the line. */
+function isRevoked(line: readonly Link[], what: WrittenRevoked): boolean {
+  return line.some(({ iss, jti, iat, sub, kid }) => {
+    if (iss !== what.iss) return false;
+    if (what.jti !== undefined) return jti === what.jti;
+    if (what.kid !== undefined) return kid === what.kid;
+    return sub === what.sub && iat < (what.issued_before ?? 0);
   });
 }
 

@@ -3,6 +3,7 @@
  * server's own issuer.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { widening } from '../core/attenuation.js';
 import { fieldInvalid, GranttyError } from '../core/errors.js';
 import { ancestorOf, type Grant } from '../core/grant.js';
@@ -41,9 +42,13 @@ export interface NewToken {
   readonly claims: Claims;
 }
 
+/** Requests known to be on record; one that is forgotten is put on record again when it is repeated. */
+const MAX_ON_RECORD = 4096;
+
 export class Delegation {
   /** Requests that are being carried out now, so that of two alike one waits for the other. */
   readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #onRecord = new LRUCache<string, true>({ max: MAX_ON_RECORD });
 
   constructor(
     private readonly key: IssuerKeyHolder,
@@ -111,24 +116,30 @@ export class Delegation {
   }
 
   /**
-   * Signs a token of these claims and registers it. A request of a mark that was carried out before
-   * gets the token of then.
-   * @throws REQUEST_ID_REUSED, FIELD_INVALID for a token that would be too long
+   * Signs a token of these claims, registers it, and has it put on record. A request of a mark that
+   * was carried out before gets the token of then, which is put on record only where that has failed
+   * or this server does not know of it.
+   * @throws REQUEST_ID_REUSED, FIELD_INVALID for a token that would be too long, and as `putOnRecord`
    */
-  async sign(claims: Claims, mark?: RequestMark): Promise<NewToken> {
-    if (mark === undefined) return this.#sign(claims);
+  async sign(
+    claims: Claims,
+    mark: RequestMark | undefined,
+    putOnRecord: (token: NewToken) => Promise<void>,
+  ): Promise<NewToken> {
+    if (mark === undefined) {
+      const token = await this.#sign(claims);
+      await putOnRecord(token);
+      return token;
+    }
     const before = this.#underWay.get(mark.key);
     const mine = (before ?? Promise.resolve())
       .catch(() => undefined)
-      .then(() => {
-        const answered = this.registry.answered(mark.key);
-        if (answered === undefined) return this.#sign(claims, mark);
-        if (answered.bodyHash === mark.bodyHash)
-          return this.#again(parseClaims(answered.claims, true));
-        throw new GranttyError(
-          'REQUEST_ID_REUSED',
-          'this request_id was used for a different request; choose a new one',
-        );
+      .then(async () => {
+        const token = await this.#once(claims, mark);
+        if (this.#onRecord.has(mark.key)) return token;
+        await putOnRecord(token);
+        this.#onRecord.set(mark.key, true);
+        return token;
       });
     this.#underWay.set(mark.key, mine);
     try {
@@ -136,6 +147,19 @@ export class Delegation {
     } finally {
       if (this.#underWay.get(mark.key) === mine) this.#underWay.delete(mark.key);
     }
+  }
+
+  async #once(claims: Claims, mark: RequestMark): Promise<NewToken> {
+    const answered = this.registry.answered(mark.key);
+    if (answered === undefined) {
+      this.#onRecord.delete(mark.key);
+      return this.#sign(claims, mark);
+    }
+    if (answered.bodyHash === mark.bodyHash) return this.#again(parseClaims(answered.claims, true));
+    throw new GranttyError(
+      'REQUEST_ID_REUSED',
+      'this request_id was used for a different request; choose a new one',
+    );
   }
 
   async #sign(claims: Claims, mark?: RequestMark): Promise<NewToken> {

@@ -36,6 +36,8 @@ export const MAX_UNLOGGED_BYTES = 4 * 1024 * 1024;
 
 export const MAX_LIVE_TERMINALS_PER_OWNER = 64;
 export const MAX_LIVE_TERMINALS_PER_HOST = 4096;
+/** Bytes of log over all terminals of one owner; above it output is held back. */
+export const MAX_LOG_BYTES_PER_OWNER = 8 * 1024 ** 3;
 export const MAX_ATTACHMENTS_PER_TERMINAL = 64;
 export const MAX_ATTACHMENTS_PER_PRINCIPAL = 16;
 export const MAX_STREAMS_PER_PRINCIPAL = 256;

@@ -12,7 +12,7 @@ export type TerminalState = (typeof terminalStates)[number];
 /** What becomes of processes that outlive the top-level one: left alone, or ended. */
 export type OnExit = 'leave' | 'sweep';
 
-/** Whose authority created a terminal: what budgets are charged to. No secret. */
+/** Whose authority a terminal was created or last started by: what budgets are charged to. No secret. */
 export interface CreatedBy {
   /** Of the token at the root. */
   readonly issuer: string;

@@ -7,6 +7,7 @@ import type { Gate } from './gate.js';
 import type { Hub } from './hub.js';
 import type { OpenStreams } from './openStreams.js';
 import type { Revoker } from './revoker.js';
+import type { ServerLimits } from './serverLimits.js';
 import type { SessionBook } from './sessionBook.js';
 import type { SessionHost } from './sessionHost.js';
 import type { TerminalQuota } from './terminalQuota.js';
@@ -26,6 +27,7 @@ export interface ServerContext {
   readonly sessionBook: SessionBook;
   /** Absent: this server signs no tokens. */
   readonly delegation?: Delegation;
+  readonly limits: ServerLimits;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Semantic version of the server. */

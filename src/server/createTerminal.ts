@@ -122,10 +122,12 @@ export function startTerminal({
       launch: (target: { owner: Name; id: Name }) => storedLaunch(supervisor, target),
     } as const;
     return perform(gate, callerOf(call), ask, async (permit) => {
-      const { cwdUnder } = permit.grant.constraints;
+      const { token, grant } = permit;
+      const { cwdUnder } = grant.constraints;
       const mark = requestMark(permit, 'StartTerminal', StartTerminalRequestSchema, request);
       const spec = {
         ...(request.size && { size: parseSize('size', request.size) }),
+        createdBy: holderOf(token, grant),
         ...(cwdUnder && { cwdUnder }),
         ...(mark && { request: mark }),
       };

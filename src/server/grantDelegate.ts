@@ -40,14 +40,15 @@ export function delegate({ gate, delegation, clock }: ServerContext): DelegateHa
     });
     const { token, judged } = permit;
     try {
-      const child = await judged.sign(judged.claims, judged.mark);
-      await gate.audit.change({
-        change: 'delegated',
-        timeMs: clock.now(),
-        decisionId: permit.decisionId,
-        parent: toTokenId(token),
-        child: principalOf(child),
-      });
+      const child = await judged.sign(judged.claims, judged.mark, (made) =>
+        gate.audit.change({
+          change: 'delegated',
+          timeMs: clock.now(),
+          decisionId: permit.decisionId,
+          parent: toTokenId(token),
+          child: principalOf(made),
+        }),
+      );
       recordOutcome(gate, permit);
       return answerOf(child);
     } catch (error) {

@@ -17,13 +17,12 @@ interface Held {
   readonly permit: Permit;
   readonly epochs: Epochs;
   readonly until: number;
-  /** The signals that the input would raise: other signals are another question. */
-  readonly signals: string;
   bytes: number;
 }
 
 export class InputDecisions implements Disposable {
-  #held: Held | undefined;
+  /** By the signals that the input would raise: a question for each set of them, eight at most. */
+  readonly #held = new Map<string, Held>();
 
   constructor(
     private readonly gate: Gate,
@@ -35,13 +34,13 @@ export class InputDecisions implements Disposable {
   async decide(data: Uint8Array): Promise<Permit> {
     const signalBytes = signalsRaisedBy(data);
     const signals = signalBytes.join();
-    const held = this.#held;
-    if (held !== undefined && held.signals === signals && this.#isFresh(held)) {
+    const held = this.#held.get(signals);
+    if (held !== undefined && this.#isFresh(held)) {
       chargeInput(this.gate, held.permit.token, held.permit.grant, data.length);
       held.bytes += data.length;
       return held.permit;
     }
-    this.close();
+    this.#forget((one) => !this.#isFresh(one));
     const epochs = epochsOf(this.gate);
     const permit = await authorize(this.gate, this.standing.callerOf('input'), {
       action: WRITE,
@@ -50,19 +49,25 @@ export class InputDecisions implements Disposable {
       inputBytes: data.length,
     });
     const until = Math.min(this.gate.clock.now() + DECISION_MS, permit.lease.notAfter);
-    this.#held = { permit, epochs, until, signals, bytes: data.length };
+    this.#held.set(signals, { permit, epochs, until, bytes: data.length });
     return permit;
   }
 
-  /** Forgets the decision and puts on record what came of it: at the end, and for another token. */
+  /** Forgets all decisions and puts on record what came of them: at the end, and for another token. */
   close(): void {
-    const held = this.#held;
-    this.#held = undefined;
-    if (held) recordOutcome(this.gate, held.permit, undefined, { inputBytes: held.bytes });
+    this.#forget(() => true);
   }
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #forget(which: (held: Held) => boolean): void {
+    for (const [signals, held] of this.#held) {
+      if (!which(held)) continue;
+      this.#held.delete(signals);
+      recordOutcome(this.gate, held.permit, undefined, { inputBytes: held.bytes });
+    }
   }
 
   #isFresh({ until, epochs }: Held): boolean {

@@ -50,6 +50,7 @@ import { observeStreams } from './rawStreams.js';
 import { addReflection } from './reflection.js';
 import { type RevocationResult, Revoker } from './revoker.js';
 import { serverInfo } from './serverInfo.js';
+import { defaultLimits, type ServerLimits } from './serverLimits.js';
 import { SessionBook } from './sessionBook.js';
 import { sessionCalls } from './sessionCalls.js';
 import type { SessionHost } from './sessionHost.js';
@@ -73,24 +74,6 @@ const files = [
 /** Milliseconds between signs of life from an HTTP/2 peer, and for the answer to one. */
 const KEEPALIVE_MS = 60_000;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
-
-export interface ServerLimits {
-  readonly maxConnections: number;
-  readonly firstCallMs: number;
-  /** Milliseconds without a call in progress after which a connection is closed. */
-  readonly idleMs: number;
-  /** Calls in progress on one connection. */
-  readonly maxConcurrentStreams: number;
-  readonly maxStreamsPerPrincipal: number;
-}
-
-export const defaultLimits: ServerLimits = {
-  maxConnections: 1024,
-  firstCallMs: 10_000,
-  idleMs: 300_000,
-  maxConcurrentStreams: 1024,
-  maxStreamsPerPrincipal: 256,
-};
 
 export interface ServerOptions {
   readonly supervisor: Supervisor;
@@ -222,6 +205,7 @@ function contextOf(options: ServerOptions, limits: ServerLimits): ServerContext 
     sessions,
     sessionBook: new SessionBook({ host: sessions, supervisor, clock, logger }),
     ...(delegation && { delegation }),
+    limits,
     clock,
     logger,
     version,

@@ -11,11 +11,9 @@ import {
   MAX_INPUT_FRAME_BYTES,
   MAX_LABEL_BYTES,
   MAX_LABELS,
-  MAX_LIVE_TERMINALS_PER_OWNER,
   MAX_MESSAGE_BYTES,
   MAX_METADATA_BYTES,
   MAX_STOP_GRACE_MS,
-  MAX_STREAMS_PER_PRINCIPAL,
   SIZE_RANGE,
 } from '../core/limits.js';
 import { IsolationMode, type ServerService } from '../gen/public/grantty/v1/server_service_pb.js';
@@ -36,7 +34,7 @@ const isolationToWire: Readonly<Record<Isolation, IsolationMode>> = {
 };
 
 export function serverInfo(
-  { gate, supervisor, clock, version }: ServerContext,
+  { gate, supervisor, clock, version, limits }: ServerContext,
   services: readonly string[],
 ): Handlers<typeof ServerService> {
   return {
@@ -47,11 +45,11 @@ export function serverInfo(
         version,
         isolationMode: isolationToWire[info.isolation],
         limits: {
-          terminalsPerOwner: MAX_LIVE_TERMINALS_PER_OWNER,
+          terminalsPerOwner: info.maxLiveTerminalsPerOwner,
           terminalsPerHost: info.maxLiveTerminals,
           attachmentsPerTerminal: MAX_ATTACHMENTS_PER_TERMINAL,
           attachmentsPerTerminalAndPrincipal: MAX_ATTACHMENTS_PER_PRINCIPAL,
-          streamsPerPrincipal: MAX_STREAMS_PER_PRINCIPAL,
+          streamsPerPrincipal: limits.maxStreamsPerPrincipal,
           columns: SIZE_RANGE.max,
           rows: SIZE_RANGE.max,
           inputFrameBytes: MAX_INPUT_FRAME_BYTES,
@@ -67,6 +65,9 @@ export function serverInfo(
           sendTimeoutDefault: durationFromMs(DEFAULT_TIMEOUT_MS),
           sendTimeoutMax: durationFromMs(MAX_TIMEOUT_MS),
           metadataBytes: MAX_METADATA_BYTES,
+          connections: limits.maxConnections,
+          firstCallTimeout: durationFromMs(limits.firstCallMs),
+          connectionIdle: durationFromMs(limits.idleMs),
         },
         features: [...FEATURES].sort(),
         services: [...services].sort(),

@@ -1,6 +1,6 @@
 /**
  * Holds `max_terminals` of a grant and of each that it is a part of: the live terminals that records
- * say were created under them, and the creations that are under way. Counted from the records, so
+ * say were created or last started under them, and what is under way. Counted from the records, so
  * that a restart forgets nothing.
  */
 import { type Charge, holderKey, isChargedTo, terminalCharges } from '../auth/budgets.js';

@@ -1,5 +1,5 @@
 /** The files of one log: sealed parts, complete and never written again, and events.jsonl after them. */
-import { readdir, rename, unlink } from 'node:fs/promises';
+import { lstat, readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import {
@@ -38,6 +38,13 @@ export async function unsealPart(dir: string, firstSeq: number): Promise<void> {
 export async function removePart(dir: string, firstSeq: number): Promise<void> {
   await unlink(join(dir, sealedEventsFile(firstSeq)));
   await unlink(join(dir, sealedIndexFile(firstSeq))).catch(ignoreMissing);
+}
+
+/** Bytes of all parts of a log. */
+export async function logBytes(dir: string): Promise<number> {
+  const parts = (await readdir(dir)).filter((name) => name === EVENTS_FILE || sealedFirstSeq(name));
+  const sizes = await Promise.all(parts.map(async (name) => (await lstat(join(dir, name))).size));
+  return sizes.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 async function renameIfThere(from: string, to: string): Promise<void> {

@@ -44,6 +44,7 @@ export interface SupervisorInfo {
   readonly pid: number;
   readonly version: string;
   readonly maxLiveTerminals: number;
+  readonly maxLiveTerminalsPerOwner: number;
 }
 
 export interface TerminalSnapshot {
@@ -100,6 +101,8 @@ export interface CreateSpec {
 export interface StartSpec {
   readonly size?: TerminalSize;
   readonly cwdUnder?: readonly string[];
+  /** Takes the place of the one on record, once the instance runs. */
+  readonly createdBy?: CreatedBy;
   readonly request?: RequestMark;
 }
 

@@ -1,7 +1,9 @@
 /** What every terminal of one supervisor shares. */
 import type { TerminalTuple } from '../core/names.js';
+import type { EventLogOptions } from '../store/eventLog.js';
 import type { Isolation } from './isolation.js';
 import type { Leases } from './leases.js';
+import type { LogQuota } from './logQuota.js';
 import type { Terminal } from './terminal.js';
 
 /** The part of a logger that is used below the server; pino's logger is one. */
@@ -21,6 +23,9 @@ export interface SupervisorContext {
   readonly isolation: Isolation;
   readonly leases: Leases;
   readonly logSync: LogSync;
+  /** Sealing and retention of logs, see `EventLogOptions`. */
+  readonly logOptions: Pick<EventLogOptions, 'log' | 'maxBytes' | 'retainBytes'>;
+  readonly logQuota: LogQuota;
   /** /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   readonly log: Log;

@@ -2,11 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { GranttyError } from '../core/errors.js';
-import { MAX_LIVE_TERMINALS_PER_HOST, MAX_LIVE_TERMINALS_PER_OWNER } from '../core/limits.js';
+import {
+  MAX_LIVE_TERMINALS_PER_HOST,
+  MAX_LIVE_TERMINALS_PER_OWNER,
+  MAX_LOG_BYTES_PER_OWNER,
+} from '../core/limits.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark, TerminalRecord } from '../core/terminal.js';
 import { resolveCommand, resolveCwd } from '../pty/command.js';
 import { FALLBACK_SHELL } from '../pty/owner.js';
+import { logBytes } from '../store/logParts.js';
 import {
   makeResourceDir,
   recoverRecord,
@@ -25,6 +30,7 @@ import { ChangeFeed } from './changeFeed.js';
 import type { Log, LogSync, SupervisorContext } from './context.js';
 import { childIdentity, type Isolation } from './isolation.js';
 import { Leases } from './leases.js';
+import { LogQuota } from './logQuota.js';
 import { recover } from './recovery.js';
 import { RequestMemory, requestReused } from './requestMemory.js';
 import { Terminal } from './terminal.js';
@@ -39,9 +45,25 @@ export interface InProcessOptions {
   /** The service's address for a terminal; written to meta.json while it runs. */
   readonly locator: (tuple: TerminalTuple) => string;
   readonly logSync?: LogSync;
+  readonly limits?: Partial<SupervisorLimits>;
   /** Milliseconds since the Unix epoch. */
   readonly now?: () => number;
 }
+
+export interface SupervisorLimits {
+  readonly terminalsPerOwner: number;
+  /** Bytes of log over all terminals of one owner; above it their output is held back. */
+  readonly logBytesPerOwner: number;
+  /** Bytes of events.jsonl above which it is sealed; absent: never. */
+  readonly logSealBytes?: number;
+  /** Bytes of one terminal's log above which its oldest sealed parts are removed; absent: never. */
+  readonly logRetainBytes?: number;
+}
+
+const defaultLimits: SupervisorLimits = {
+  terminalsPerOwner: MAX_LIVE_TERMINALS_PER_OWNER,
+  logBytesPerOwner: MAX_LOG_BYTES_PER_OWNER,
+};
 
 /** Milliseconds that processes get between SIGTERM and SIGKILL when the supervisor ends. */
 const SHUTDOWN_GRACE_MS = 2_000;
@@ -74,16 +96,27 @@ class Registry implements Supervisor {
   readonly #feed = new ChangeFeed();
   readonly #leases: Leases;
   readonly #maxLive = maxLiveTerminals();
+  readonly #maxLivePerOwner: number;
+  readonly #logQuota: LogQuota;
 
   constructor(options: InProcessOptions) {
     const now = options.now ?? Date.now;
+    const limits = { ...defaultLimits, ...options.limits };
     this.#options = options;
+    this.#maxLivePerOwner = limits.terminalsPerOwner;
+    this.#logQuota = new LogQuota(limits.logBytesPerOwner);
     this.#leases = new Leases(now);
     this.#requests = new RequestMemory(now);
     this.#context = {
       isolation: options.isolation,
       leases: this.#leases,
       logSync: options.logSync ?? 'interval',
+      logOptions: {
+        log: options.log,
+        ...(limits.logSealBytes !== undefined && { maxBytes: limits.logSealBytes }),
+        ...(limits.logRetainBytes !== undefined && { retainBytes: limits.logRetainBytes }),
+      },
+      logQuota: this.#logQuota,
       bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
       log: options.log,
       now,
@@ -100,6 +133,7 @@ class Registry implements Supervisor {
     for await (const { dir, tuple } of scanResources(stateDir, { log })) {
       try {
         const record = await recover(this.#context, dir, await recoverRecord(dir));
+        this.#logQuota.add(tuple.owner, await logBytes(dir));
         this.#terminals.set(keyOf(tuple), new Terminal(this.#context, dir, record));
       } catch (error) {
         log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
@@ -115,6 +149,7 @@ class Registry implements Supervisor {
       pid: process.pid,
       version,
       maxLiveTerminals: this.#maxLive,
+      maxLiveTerminalsPerOwner: this.#maxLivePerOwner,
     };
   }
 
@@ -311,7 +346,7 @@ class Registry implements Supervisor {
       host += 1;
       if (terminal.record.owner === owner) own += 1;
     }
-    if (own >= MAX_LIVE_TERMINALS_PER_OWNER) {
+    if (own >= this.#maxLivePerOwner) {
       throw quota(`owner ${owner} has ${own} live terminals, the most allowed`);
     }
     if (host >= this.#maxLive) throw quota(`the host has ${host} live terminals, the most allowed`);

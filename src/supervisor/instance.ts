@@ -15,6 +15,7 @@ import type { EventLog } from '../store/eventLog.js';
 import type { ForegroundState, LiveItem, SignalResult } from './api.js';
 import type { SupervisorContext } from './context.js';
 import { childIdentity } from './isolation.js';
+import { MeteredLog } from './meteredLog.js';
 import { OutputPipeline } from './outputPipeline.js';
 
 /** Milliseconds for which written output may be in the kernel only (`log.sync: interval`). */
@@ -67,8 +68,8 @@ export class Instance {
   /** Forks. Owns `log` from here on. @throws QUOTA_TERMINALS when the host has no process or PTY left */
   constructor(
     context: SupervisorContext,
+    { owner, instance: ordinal }: Pick<TerminalRecord, 'owner' | 'instance'>,
     launch: Launch,
-    ordinal: number,
     log: EventLog,
     hooks: InstanceHooks,
   ) {
@@ -76,7 +77,7 @@ export class Instance {
     this.#log = log;
     this.#size = launch.spec.size;
     this.#pipeline = new OutputPipeline({
-      log,
+      log: new MeteredLog(log, owner, context.logQuota),
       instance: ordinal,
       size: launch.spec.size,
       durable: () => this.#durable(),

@@ -32,7 +32,7 @@ export async function recover(
     const leftover = { pid, startTime, sessionId: pid, ttyDevice: 0, nonce };
     await endTree(leftover, { signals: ['SIGHUP', 'SIGKILL'], graceMs: LEFTOVER_GRACE_MS });
   }
-  const log = await EventLog.open(dir, { log: context.log });
+  const log = await EventLog.open(dir, context.logOptions);
   try {
     const recorded = log.lastExit;
     const known = recorded && (recorded.instance ?? 1) === record.instance ? recorded : undefined;

@@ -6,6 +6,7 @@ import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
 import { endTree, type TreeMarks } from '../pty/processTree.js';
 import { EventLog } from '../store/eventLog.js';
+import { logBytes } from '../store/logParts.js';
 import { readEnvironment, removeResource, writeRecord } from '../store/metadata.js';
 import type {
   AttachmentSpec,
@@ -93,10 +94,12 @@ export class Terminal {
 
   /**
    * Starts the next instance. Resolves when the child runs and the record says so.
-   * @throws COMMAND_NOT_FOUND, CWD_INVALID, FIELD_INVALID, QUOTA_TERMINALS, TERMINAL_EXISTS (it runs)
+   * @throws COMMAND_NOT_FOUND, CWD_INVALID, FIELD_INVALID, QUOTA_TERMINALS, QUOTA_LOG_BYTES,
+   * TERMINAL_EXISTS (it runs)
    */
   async start(spec: StartSpec): Promise<void> {
     if (this.#starting || this.#runs) throw stillRunning();
+    this.context.logQuota.check(this.#record.owner);
     this.#starting = true;
     try {
       await this.#ended;
@@ -110,15 +113,17 @@ export class Terminal {
     const { context, dir } = this;
     const before = this.#record;
     const { exit: _exit, exitedAt: _exitedAt, pid: _pid, ...kept } = before;
-    const planned = { ...kept, instance: before.instance + 1, size: spec.size ?? before.size };
+    const { size = before.size, createdBy } = spec;
+    const asked = { instance: before.instance + 1, size, ...(createdBy && { createdBy }) };
+    const planned = { ...kept, ...asked };
     const launch = await prepareLaunch(context, planned, await readEnvironment(dir), spec.cwdUnder);
     const marks = { nonce: launch.nonce, startTime: 0, bootId: context.bootId };
-    const log = await EventLog.open(dir, { log: context.log });
+    const log = await EventLog.open(dir, context.logOptions);
     let instance: Instance;
     try {
       // Before the fork, so that whoever recovers from a crash finds the child by its nonce.
       await this.#save({ ...planned, state: 'created', marks }, false);
-      instance = new Instance(context, launch, planned.instance, log, {
+      instance = new Instance(context, planned, launch, log, {
         publish: (item) => this.#publish(item),
         unwritable: (error) => this.#unwritable(error),
       });
@@ -190,7 +195,9 @@ export class Terminal {
     if (this.#starting || this.#runs) throw stillRunning();
     await this.#ended;
     await this.#persisted;
+    const bytes = await logBytes(this.dir);
     await removeResource(this.dir);
+    this.context.logQuota.add(this.#record.owner, -bytes);
     for (const queue of this.#subscribers) queue.end();
   }
 
@@ -341,10 +348,15 @@ export class Terminal {
   }
 
   #unwritable(failure: { readonly error: unknown } | undefined): void {
-    this.#paused = failure && 'log-unwritable';
+    const paused = failure && pauseOf(failure.error);
+    if (paused === this.#paused) return;
+    this.#paused = paused;
     const { owner, id } = this.#record;
-    if (failure) this.context.log.error({ owner, id, err: failure.error }, 'record not written');
-    else this.context.log.info({ owner, id }, 'record written again');
+    if (failure) {
+      this.context.log.error({ owner, id, paused, err: failure.error }, 'output is held back');
+    } else {
+      this.context.log.info({ owner, id }, 'output goes on');
+    }
     this.context.changed(this);
   }
 
@@ -373,6 +385,11 @@ function streamEnded(): GranttyError {
   );
 }
 
+function pauseOf(error: unknown): NonNullable<TerminalSnapshot['paused']> {
+  const isQuota = error instanceof GranttyError && error.reason === 'QUOTA_LOG_BYTES';
+  return isQuota ? 'log-quota' : 'log-unwritable';
+}
+
 function stillRunning(): GranttyError {
   return new GranttyError('TERMINAL_EXISTS', 'the terminal is running; stop it first');
 }
@@ -390,7 +407,7 @@ async function measureLog(
   dir: string,
   context: SupervisorContext,
 ): Promise<{ readonly first: number; readonly next: number }> {
-  const log = await EventLog.open(dir, { log: context.log });
+  const log = await EventLog.open(dir, context.logOptions);
   const range = { first: log.firstSeq, next: log.nextSeq };
   await log.close();
   return range;

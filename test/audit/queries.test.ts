@@ -181,6 +181,34 @@ describe('who could', () => {
     await expect(agentAt(9)).rejects.toThrow('1000, 1001 had a terminal t1');
   });
 
+  it.each([
+    ['key retired', { retired: ['old'], stale: false }],
+    ['keys stale', { retired: [], stale: true }],
+  ])('takes a child down with the keys of its root: %s', async (prevented, keys) => {
+    const own = 'https://own.test';
+    await using made = await trailOf(async (trail) => {
+      const root = token('root', 0, { keyId: 'old' });
+      const lineage = [{ issuer: ISSUER, jti: 'root' }];
+      const child = token('child', 1, { issuer: own, keyId: 'own', actors: ['helper'], lineage });
+      const grandchild = token('grandchild', 1, {
+        ...{ issuer: own, keyId: 'own', actors: ['a', 'helper'] },
+        lineage: [...lineage, { issuer: own, jti: 'child' }],
+      });
+      await trail.intent(intentOf({ principal: root, timeMs: at(1) }));
+      for (const principal of [child, grandchild]) {
+        await trail.intent(intentOf({ principal, timeMs: at(2) }));
+      }
+      const change = { change: 'keys', issuer: ISSUER, added: [], ...keys } as const;
+      await trail.change({ ...change, timeMs: at(3) });
+    });
+    const question = { action: 'terminal.write', id: 't1' } as const;
+    const before = await whoCould(made.dir, { ...question, atMs: at(2) });
+    expect(before.could.map(({ jti }) => jti)).toEqual(['root', 'child', 'grandchild']);
+    const after = await whoCould(made.dir, { ...question, atMs: at(4) });
+    expect(after.could).toEqual([]);
+    expect(after.prevented.map((one) => one.prevented)).toEqual([prevented, prevented, prevented]);
+  });
+
   it('takes a limited signal for a signal all the same', async () => {
     await using made = await trailOf(async (trail) => {
       const actions = ['terminal.signal'];

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import type { Claims } from '../../src/auth/claims.js';
 import { Delegation, type DelegationOrder } from '../../src/auth/delegation.js';
 import { openIssuerKey } from '../../src/auth/issuerKey.js';
 import { KeySet } from '../../src/auth/keys.js';
@@ -71,10 +72,12 @@ function partsOf(...written: readonly object[]): DelegationOrder['grants'] {
   return parseGrants(written).map((one) => ({ grant: one, parentId: 'g' }));
 }
 
+const signed = (claims: Claims) => delegation.sign(claims, undefined, async () => {});
+
 describe('a delegated token', () => {
   it('is taken by the verifier that it was made for, with all that it comes from', async () => {
     const order = { actor: 'helper', grants: partsOf({ ...grant, id: 'h' }) };
-    const { text, hash } = await delegation.sign(delegation.claimsFor(parent, order, now));
+    const { text, hash } = await signed(delegation.claimsFor(parent, order, now));
     const child = await verifier.verify(text);
     expect(child).toMatchObject({
       issuer: OWN,
@@ -97,7 +100,7 @@ describe('a delegated token', () => {
 
   it('stays below the ceiling of the issuer at the root', async () => {
     const order = { actor: 'helper', grants: partsOf(grant) };
-    const { text } = await delegation.sign(delegation.claimsFor(parent, order, now));
+    const { text } = await signed(delegation.claimsFor(parent, order, now));
     const child = await verifier.verify(text);
     expect(child.grants.map(({ ceiling }) => ceiling)).toEqual([
       { owners: [], actions: ['terminal.read'] },
@@ -108,8 +111,25 @@ describe('a delegated token', () => {
     const commands = [['/bin/sh', 'x'.repeat(7000)]];
     const order = { actor: 'helper', grants: partsOf({ ...grant, constraints: { commands } }) };
     const claims = delegation.claimsFor(parent, order, now);
-    await expect(delegation.sign(claims)).rejects.toThrow('over 8192 bytes');
+    await expect(signed(claims)).rejects.toThrow('over 8192 bytes');
     expect(registry.descends(claims, parent)).toBe(false);
+  });
+
+  it('is put on record once however often it is asked for, and again only after a failure', async () => {
+    const order = { actor: 'helper', grants: partsOf(grant) };
+    const mark = { key: 'once', bodyHash: 'b' };
+    const recorded: string[] = [];
+    const ask = (putOnRecord: (jti: string) => void) =>
+      delegation.sign(delegation.claimsFor(parent, order, now), mark, async ({ claims }) =>
+        putOnRecord(claims.jti),
+      );
+    const failing = ask(() => {
+      throw new Error('no room');
+    });
+    await expect(failing).rejects.toThrow('no room');
+    const tokens = await Promise.all([1, 2, 3].map(() => ask((jti) => recorded.push(jti))));
+    expect(new Set(tokens.map(({ text }) => text)).size).toBe(1);
+    expect(recorded).toEqual([tokens[0]?.claims.jti]);
   });
 
   it('lets nobody do what its parent does not, whatever is asked for', () => {

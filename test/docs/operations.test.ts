@@ -102,7 +102,8 @@ describe('the commented configuration', () => {
     const shown = parseConfiguration('/f', full);
     const defaults = parseConfiguration('/f', minimal);
     for (const section of ['log', 'limits', 'run_as'] as const) {
-      expect({ section, ...shown[section] }).toEqual({ section, ...defaults[section] });
+      // A key without a default is shown with an example.
+      expect({ section, ...shown[section] }).toMatchObject({ section, ...defaults[section] });
     }
     expect(shown.delegation.max_depth).toBe(defaults.delegation.max_depth);
     expect(shown.audit.omit).toEqual(defaults.audit.omit);

@@ -1,24 +1,15 @@
 /** Revocation where processes are killed or hang: `ctx serve` and its supervisor on their own. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { revokeOnHost } from '../../src/app/hostRevocation.js';
 import type { Client } from '../../src/client/connect.js';
 import { CTX, startDevServer } from '../support/devServer.js';
+import { filesWith } from '../support/filesWith.js';
 
 const run = promisify(execFile);
-
-/** Files below the folder that hold the text. */
-async function filesWith(folder: string, text: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
-  const paths = files.map(({ parentPath, name }) => join(parentPath, name));
-  expect(paths.length).toBeGreaterThan(5);
-  const held = await Promise.all(paths.map(async (path) => (await readFile(path)).includes(text)));
-  return paths.filter((_, index) => held[index]);
-}
 
 describe('a revocation', () => {
   let stateDir: string;

@@ -291,6 +291,20 @@ describe('Attach', () => {
     stream.call.cancel();
   });
 
+  it('decides once a second on input with and without signals, though they take turns', async () => {
+    const { stream } = await attached();
+    const decisions = () => harness.intents.filter(({ frame }) => frame === 'input');
+    for (const key of ['a', '\x03', 'b', '\x03', 'c', '\x03']) stream.send({ frame: input(key) });
+    for (let taken = 0n; taken < 6n; ) taken = (await next(stream, 'inputAck')).bytes;
+    expect(decisions()).toHaveLength(2);
+    harness.clock.advance(1_000);
+    stream.send({ frame: input('d') });
+    await next(stream, 'inputAck');
+    expect(decisions()).toHaveLength(3);
+    expect(harness.outcomes.map(({ inputBytes }) => inputBytes)).toEqual([3, 3]);
+    stream.call.cancel();
+  });
+
   it('asks again for input that raises a signal', async () => {
     const typist = await harness.token([{ actions: ['terminal.read', 'terminal.write'] }]);
     const { stream } = await attached({}, typist);

@@ -203,6 +203,23 @@ describe('unary calls', () => {
   });
 
   describe('StartTerminal', () => {
+    it('counts against who starts, whoever created it', async () => {
+      const few = (subject: string) =>
+        harness.token([{ id: 'few', constraints: { max_terminals: 1 } }], { subject });
+      const [alice, bob] = [await few('alice'), await few('bob')];
+      const start = (id: string, by: string) =>
+        harness.unary(terminals.startTerminal, ref(id), by);
+      await create({ agent: 'a', id: 'x1' }, alice);
+      await harness.supervisor.terminals.get('1000/x1')?.exit();
+      const started = await start('x1', bob);
+      expect(started.terminal?.createdBy?.subject).toBe('bob');
+      expect((await refusal(create({ agent: 'a', id: 'x2' }, bob))).reason).toBe('QUOTA_TERMINALS');
+      await create({ agent: 'a', id: 'x3' }, alice);
+      await harness.supervisor.terminals.get('1000/x1')?.exit();
+      expect((await refusal(start('x1', alice))).reason).toBe('QUOTA_TERMINALS');
+    });
+
+
     it('holds what is stored against the grant of the caller', async () => {
       await (await harness.supervisor.add({ id: 't1' as Name, command: ['/bin/sh'] })).exit();
       const start = (by: string) => harness.unary(terminals.startTerminal, ref('t1'), by);

@@ -1,5 +1,6 @@
 /** Who is let in, who sees what, and in which order things are told. */
 import { Metadata, status } from '@grpc/grpc-js';
+import { grantsAlone } from '../../src/auth/policy.js';
 import { GranttyError } from '../../src/core/errors.js';
 import type { Name } from '../../src/core/names.js';
 import { GrantService } from '../../src/gen/public/grantty/v1/grant_service_pb.js';
@@ -128,6 +129,50 @@ describe('decisions', () => {
       );
       expect(answers[0]).toEqual(answers[1]);
       expect(answers[0]?.code).toBe(status.PERMISSION_DENIED);
+    });
+
+    const { readScrollback, findText } = SessionService.method;
+    const size = { columns: 80, rows: 24 };
+    const condition = { case: 'exit', value: true } as const;
+
+    it.each<[string, (about: ReturnType<typeof ref>, token: string) => Promise<unknown>]>([
+      ['GetTerminal', (about, by) => harness.unary(terminals.getTerminal, about, by)],
+      ['Wait', (about, by) => harness.unary(terminals.wait, { ...about, condition }, by)],
+      ['StartTerminal', (about, by) => harness.unary(terminals.startTerminal, about, by)],
+      ['UpdateTerminal', (about, by) => harness.unary(terminals.updateTerminal, about, by)],
+      ['DeleteTerminal', (about, by) => harness.unary(terminals.deleteTerminal, about, by)],
+      ['Write', (about, by) => harness.unary(terminals.write, about, by)],
+      ['Resize', (about, by) => harness.unary(terminals.resize, { ...about, size }, by)],
+      ['Signal', (about, by) => harness.unary(terminals.signal, about, by)],
+      ['Stop', (about, by) => harness.unary(terminals.stop, about, by)],
+      ['Kill', (about, by) => harness.unary(terminals.kill, about, by)],
+      ['Watch', (about, by) => harness.unary(terminals.watch, about, by)],
+      ['ReadScrollback', (about, by) => harness.unary(readScrollback, about, by)],
+      ['FindText', (about, by) => harness.unary(findText, { ...about, pattern: 'x' }, by)],
+    ])('asks store, policy and trail for both the same, by %s', async (_, call) => {
+      const token = await harness.token([{ resource: { agent: 'coder' } }]);
+      const traceOf = async (id: string) => {
+        const trace: unknown[] = [];
+        const decide = () => {
+          trace.push('policy');
+          return { permit: true, policyIds: [], hash: 'h' };
+        };
+        harness.policy = { hash: 'h', decide };
+        harness.supervisor.onCall = ({ method }) => trace.push(method);
+        harness.onIntent = ({ decision, reason }) => trace.push([decision, reason]);
+        const { code, details } = await failureOf(call(ref(id), token));
+        return { trace, code, details };
+      };
+      try {
+        const unseen = await traceOf('other');
+        expect(await traceOf('nothing')).toEqual(unseen);
+        expect(unseen.trace).toEqual(['get', ['deny', 'GRANT_MISSING']]);
+        expect(harness.outcomes).toEqual([]);
+      } finally {
+        harness.policy = grantsAlone;
+        harness.supervisor.onCall = () => {};
+        harness.onIntent = () => {};
+      }
     });
 
     it.each(['SIGKILL', 'a signal', 'input that interrupts'])(

@@ -13,6 +13,8 @@ export interface DevServer extends AsyncDisposable {
   /** What its `dev/env` says. */
   readonly settings: Readonly<Record<string, string>>;
   client(): Promise<Client>;
+  /** All that it has said on standard error so far. */
+  said(): string;
   /** Resolves with its exit code or signal once it has ended. */
   end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 }
@@ -33,6 +35,10 @@ export async function startDevServer(
     ...flags,
   ];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
   await ready(child);
   const text = await readFile(join(stateDir, 'dev/env'), 'utf8');
   const settings = Object.fromEntries(
@@ -49,6 +55,7 @@ export async function startDevServer(
   return {
     pid: child.pid ?? 0,
     settings,
+    said: () => said,
     async client() {
       const client = connect({
         address: settings.GRANTTY_ADDRESS ?? '',

@@ -19,6 +19,7 @@ import type {
   Lease,
   LiveItem,
   LiveOutput,
+  StartSpec,
   Supervisor,
   TerminalChange,
   TerminalKey,
@@ -108,6 +109,8 @@ export class FakeTerminal {
 
 export class FakeSupervisor implements Supervisor {
   readonly calls: RecordedCall[] = [];
+  /** Called with each call as it comes. */
+  onCall: (call: RecordedCall) => void = () => {};
   readonly terminals = new Map<string, FakeTerminal>();
   readonly changed = new EventEmitter();
   /** The environment that every terminal was created with. */
@@ -163,6 +166,7 @@ export class FakeSupervisor implements Supervisor {
       pid: process.pid,
       version: '0.0.0',
       maxLiveTerminals: 100,
+      maxLiveTerminalsPerOwner: 64,
     };
   }
 
@@ -181,11 +185,13 @@ export class FakeSupervisor implements Supervisor {
     return terminal.snapshot();
   }
 
-  async start(key: TerminalKey, spec: unknown) {
+  async start(key: TerminalKey, spec: StartSpec) {
     this.#record('start', key, spec);
     const terminal = this.#require(key);
     const { exit: _exit, exitedAt: _exitedAt, ...kept } = terminal.record;
-    terminal.record = { ...kept, state: 'running', instance: kept.instance + 1 };
+    const { createdBy } = spec;
+    const instance = kept.instance + 1;
+    terminal.record = { ...kept, state: 'running', instance, ...(createdBy && { createdBy }) };
     return terminal.snapshot();
   }
 
@@ -361,6 +367,7 @@ export class FakeSupervisor implements Supervisor {
 
   #record(method: RecordedCall['method'], ...args: readonly unknown[]): void {
     this.calls.push({ method, args });
+    this.onCall({ method, args });
     const failure = this.failures.get(method);
     this.failures.delete(method);
     if (failure !== undefined) throw failure;

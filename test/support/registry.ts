@@ -6,7 +6,10 @@ import { pino } from 'pino';
 import type { ExitEvent, TerminalEvent } from '../../src/core/event.js';
 import type { Name } from '../../src/core/names.js';
 import type { CreateSpec, Lease, Supervisor } from '../../src/supervisor/api.js';
-import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
+import {
+  createInProcessSupervisor,
+  type SupervisorLimits,
+} from '../../src/supervisor/inProcess.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
 
 export const silentLog = pino({ level: 'silent' });
@@ -24,7 +27,12 @@ export interface TestRegistry extends AsyncDisposable {
 }
 
 export async function startRegistry(
-  options: { stateDir?: string; isolation?: Isolation; now?: () => number } = {},
+  options: {
+    stateDir?: string;
+    isolation?: Isolation;
+    now?: () => number;
+    limits?: Partial<SupervisorLimits>;
+  } = {},
 ): Promise<TestRegistry> {
   const stateDir = options.stateDir ?? (await mkdtemp(join(tmpdir(), 'grantty-registry-')));
   const supervisor = await createInProcessSupervisor({
@@ -35,6 +43,7 @@ export async function startRegistry(
     log: silentLog,
     locator: ({ id }) => `test:${id}`,
     ...(options.now && { now: options.now }),
+    ...(options.limits && { limits: options.limits }),
   });
   return {
     supervisor,

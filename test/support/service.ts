@@ -16,6 +16,7 @@ import { TokenVerifier } from '../../src/auth/token.js';
 import { type Client, connect } from '../../src/client/connect.js';
 import { type Capability, capabilities } from '../../src/core/capability.js';
 import { GRANT_TYPE } from '../../src/core/grant.js';
+import { type Clock, systemClock } from '../../src/server/clock.js';
 import { createServer, type GranttyServer } from '../../src/server/server.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
@@ -50,6 +51,8 @@ export interface TestService extends AsyncDisposable {
   readonly address: string;
   /** Another server takes over; the supervisor lives on. Clients made before are of no use then. */
   restartServer(): Promise<void>;
+  /** Both end, whatever is to be done in between is done, and others take over. */
+  restartAll(between?: () => Promise<void>): Promise<void>;
   /** PEM of the authority that signed the server's certificate. */
   readonly ca: string;
   /** All seven capabilities over the owner's terminals, unless the spec says less. */
@@ -62,17 +65,21 @@ export interface ServiceOptions {
   /** Absent: children run as this process's user, who is the one owner. */
   readonly isolation?: Isolation;
   readonly pop?: ProofMode;
+  /** Of tokens, streams and leases. */
+  readonly clock?: Clock;
 }
 
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
+  const { clock = systemClock } = options;
+  const now = () => clock.now();
   const stateDir = await mkdtemp(join(tmpdir(), 'grantty-service-'));
   const jwksFile = join(stateDir, 'jwks.json');
   await writeFile(jwksFile, JSON.stringify(issuer.jwks));
   const file = (name: string) => join(stateDir, name);
   const own = await openIssuerKey(file('issuer.jwk'), OWN_ISSUER, () => false);
   const openLists = async () => ({
-    revocations: await RevocationList.open(file('revocations.jsonl'), Date.now),
-    registry: await LineageRegistry.open(file('delegations.jsonl'), Date.now),
+    revocations: await RevocationList.open(file('revocations.jsonl'), now),
+    registry: await LineageRegistry.open(file('delegations.jsonl'), now),
   });
   let lists = await openLists();
   const closeLists = async () => {
@@ -84,14 +91,17 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     { issuer: OWN_ISSUER, jwks: own.jwks },
   ]);
   await keys.reload();
-  const supervisor = await createInProcessSupervisor({
-    stateDir,
-    stateDirId: 'test',
-    isolation: options.isolation ?? { mode: 'shared-uid', owners: owner },
-    version: 'test',
-    log: silentLog,
-    locator: ({ id }) => `test:${id}`,
-  });
+  const supervise = () =>
+    createInProcessSupervisor({
+      stateDir,
+      stateDirId: 'test',
+      isolation: options.isolation ?? { mode: 'shared-uid', owners: owner },
+      version: 'test',
+      log: silentLog,
+      locator: ({ id }) => `test:${id}`,
+      now,
+    });
+  let supervisor = await supervise();
   const openHost = () => openSessions({ supervisor, stateDir, workerEntry });
   let sessions = openHost();
   const serve = () =>
@@ -103,7 +113,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
         keys,
         audience: AUDIENCE,
         ownIssuer: OWN_ISSUER,
-        clock: Date.now,
+        clock: now,
       }),
       policy: grantsAlone,
       revocations: lists.revocations,
@@ -118,6 +128,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       ...(options.pop && { pop: options.pop }),
       listen: { host: '127.0.0.1', port: 0 },
       version: 'test',
+      clock,
     });
   let server = await serve();
   const clients: Client[] = [];
@@ -128,7 +139,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       audience: AUDIENCE,
       subject: spec.subject ?? 'tester',
       ttl: spec.ttl ?? 3600,
-      now: Date.now(),
+      now: clock.now(),
       grants: [
         {
           type: GRANT_TYPE,
@@ -139,8 +150,19 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
         },
       ],
     });
+  const restart = async (between: () => Promise<void>) => {
+    await server[Symbol.asyncDispose]();
+    await sessions[Symbol.asyncDispose]();
+    await between();
+    sessions = openHost();
+    await closeLists();
+    lists = await openLists();
+    server = await serve();
+  };
   return {
-    supervisor,
+    get supervisor() {
+      return supervisor;
+    },
     get server() {
       return server;
     },
@@ -148,14 +170,13 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     get address() {
       return `127.0.0.1:${server.port}`;
     },
-    async restartServer() {
-      await server[Symbol.asyncDispose]();
-      await sessions[Symbol.asyncDispose]();
-      sessions = openHost();
-      await closeLists();
-      lists = await openLists();
-      server = await serve();
-    },
+    restartServer: () => restart(async () => {}),
+    restartAll: (between = async () => {}) =>
+      restart(async () => {
+        await supervisor[Symbol.asyncDispose]();
+        await between();
+        supervisor = await supervise();
+      }),
     ca: certificates.ca,
     token,
     client(spec) {

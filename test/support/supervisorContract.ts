@@ -368,8 +368,9 @@ export function supervisorContract(adapter: string, start: () => Promise<UnderTe
         reason: 'TERMINAL_NOT_FOUND',
       });
       const size = { cols: 90, rows: 20 };
-      const started = await supervisor.start(spec.tuple, { size, cwdUnder: ['/'] });
-      expect(started.record).toMatchObject({ instance: 2, state: 'running', size });
+      const createdBy = { issuer: 'i', subject: 'starter', grants: ['g', 'h'], actors: ['a'] };
+      const started = await supervisor.start(spec.tuple, { size, cwdUnder: ['/'], createdBy });
+      expect(started.record).toMatchObject({ instance: 2, state: 'running', size, createdBy });
       await supervisor.kill(spec.tuple, { lease });
     });
 

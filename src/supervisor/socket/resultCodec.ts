@@ -15,8 +15,8 @@ const isolationModes = ['by-uid', 'fixed-user', 'shared-uid'] as const;
 const waits = ['yes', 'no', 'unknown'] as const;
 
 export function decodeInfo(info: wire.Info): SupervisorInfo {
-  const { isolation, stateDirId, pid, version, maxLiveTerminals } = info;
-  return { isolation: word(isolationModes, isolation), stateDirId, pid, version, maxLiveTerminals };
+  const { $typeName: _, $unknown: __, isolation, ...rest } = info;
+  return { ...rest, isolation: word(isolationModes, isolation) };
 }
 
 export function encodeDefaults({

@@ -64,14 +64,21 @@ export function encodeStart(
   key: TerminalKey,
   spec: StartSpec,
 ): MessageInitShape<typeof control.StartSchema> {
-  const { size, cwdUnder, request } = spec;
-  return { key, size, cwdUnder: encodeDirectories(cwdUnder), request };
+  const { size, cwdUnder, createdBy, request } = spec;
+  return {
+    key,
+    size,
+    cwdUnder: encodeDirectories(cwdUnder),
+    createdBy: createdBy && encodeCreatedBy(createdBy),
+    request,
+  };
 }
 
 export function decodeStart(spec: control.Start): StartSpec {
   return defined<StartSpec>({
     size: spec.size && decodeSize(spec.size),
     cwdUnder: spec.cwdUnder?.paths,
+    createdBy: spec.createdBy && decodeCreatedBy(spec.createdBy),
     request: decodeRequestMark(spec.request),
   });
 }

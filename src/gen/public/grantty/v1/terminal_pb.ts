@@ -185,7 +185,7 @@ export const PrincipalSchema: GenMessage<Principal> = /*@__PURE__*/
   messageDesc(file_grantty_v1_terminal, 4);
 
 /**
- * Whose authority a terminal was created by: what its budgets are charged to.
+ * Whose authority the latest instance of a terminal was started by: what its budgets are charged to.
  *
  * @generated from message grantty.v1.CreatedBy
  */
@@ -447,7 +447,7 @@ export type Terminal = Message<"grantty.v1.Terminal"> & {
   onExit: OnExit;
 
   /**
-   * Whose authority created it. Absent: not recorded.
+   * Whose authority created it, or started it again since. Absent: not recorded.
    *
    * @generated from field: grantty.v1.CreatedBy created_by = 24;
    */

@@ -1,0 +1,15 @@
+/** The limits that a supervisor holds, from the configuration that it shares with the server. */
+import type { SupervisorLimits } from '../supervisor/inProcess.js';
+import type { Configuration } from './config.js';
+
+export function supervisorLimits({
+  limits,
+  log,
+}: Pick<Configuration, 'limits' | 'log'>): SupervisorLimits {
+  return {
+    terminalsPerOwner: limits.terminals_per_owner,
+    logBytesPerOwner: limits.log_bytes_per_owner,
+    ...(log.seal_bytes !== undefined && { logSealBytes: log.seal_bytes }),
+    ...(log.retain_bytes !== undefined && { logRetainBytes: log.retain_bytes }),
+  };
+}

@@ -1,0 +1,30 @@
+/** A terminal's log within its owner's quota: output is refused above it, an exit never. */
+import type { TerminalEvent } from '../core/event.js';
+import type { Name } from '../core/names.js';
+import type { EventLog } from '../store/eventLog.js';
+import type { LogQuota } from './logQuota.js';
+import type { OutputLog } from './outputPipeline.js';
+
+export class MeteredLog implements OutputLog {
+  constructor(
+    private readonly log: EventLog,
+    private readonly owner: Name,
+    private readonly quota: LogQuota,
+  ) {}
+
+  get nextSeq(): number {
+    return this.log.nextSeq;
+  }
+
+  /** @throws QUOTA_LOG_BYTES besides what the log throws; nothing was written then */
+  async append(events: readonly TerminalEvent[]): Promise<void> {
+    if (events.some(({ type }) => type === 'pty.output')) this.quota.check(this.owner);
+    const before = this.log.size;
+    await this.log.append(events);
+    this.quota.add(this.owner, this.log.size - before);
+  }
+
+  sync(): Promise<void> {
+    return this.log.sync();
+  }
+}
