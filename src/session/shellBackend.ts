@@ -1,7 +1,9 @@
 /** The backend whose sessions are durable terminals: bash with prompt marks, or any other command. */
+
 import { randomBytes } from 'node:crypto';
 import type { TerminalSize } from '../core/event.js';
 import { parseName } from '../core/names.js';
+import { unlessAborted } from '../core/unlessAborted.js';
 import type { CreateSpec, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
 import { bashLaunch, launchSecret } from './bashLaunch.js';
 import { type Clock, monotonicClock } from './clock.js';
@@ -153,19 +155,4 @@ export class ShellBackend implements TerminalBackend {
 
 function keyOf({ record }: TerminalSnapshot): ScreenKey {
   return { owner: record.owner, id: record.id, uid: record.uid };
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  promise.catch(() => {});
-  signal.throwIfAborted();
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,4 +1,5 @@
 /** The supervisor in the caller's own process: the registry of terminals behind the interface. */
+
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { GranttyError } from '../core/errors.js';
@@ -9,6 +10,7 @@ import {
 } from '../core/limits.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark, TerminalRecord } from '../core/terminal.js';
+import { unlessAborted } from '../core/unlessAborted.js';
 import { resolveCommand, resolveCwd } from '../pty/command.js';
 import { FALLBACK_SHELL } from '../pty/owner.js';
 import { logBytes } from '../store/logParts.js';
@@ -372,19 +374,4 @@ function quota(what: string): GranttyError {
 function maxLiveTerminals(): number {
   const read = (name: string) => Number(readFileSync(`/proc/sys/kernel/pty/${name}`, 'latin1'));
   return Math.min(MAX_LIVE_TERMINALS_PER_HOST, read('max') - read('reserve') - SPARE_PTYS);
-}
-
-/** `promise`, or the signal's reason when that fires first. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }
