@@ -23,9 +23,13 @@ const show = (text) => {
   if (trimmed !== '') console.log(trimmed.replace(/^/gm, '    '));
 };
 
+/** As a shell would need it. */
+const quoted = (word) =>
+  /^[\w./:=,@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
 /** Runs `ctx`, prints the command and what it said. Resolves with its exit code and output. */
 async function ctx(args, { env, quiet = false } = {}) {
-  show(styleText('cyan', `$ ctx ${args.join(' ')}`));
+  show(styleText('cyan', `$ ctx ${args.map(quoted).join(' ')}`));
   const child = spawn(process.execPath, [ctxMain, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -78,7 +82,10 @@ class Agent {
       const found = pattern.exec(this.#text.slice(this.#seen));
       if (found) {
         this.#seen += found[0].length;
-        const printed = found[1].split('\r\n').slice(1).join('\n');
+        // Up to the end of the echo of what was typed.
+        const lines = found[1].split('\r\n');
+        const echo = lines.findIndex((line) => line.includes(`printf '${mark}`));
+        const printed = lines.slice(echo + 1).join('\n');
         show(printed);
         return { status: Number(found[2]), printed };
       }
@@ -115,7 +122,7 @@ async function serve(stateDir) {
     ...['serve', '--dev', '--state-dir', stateDir],
     ...['--listen', '127.0.0.1:0', '--supervisor', 'in-process'],
   ];
-  show(styleText('cyan', `$ ctx ${args.join(' ')} &`));
+  show(styleText('cyan', `$ ctx ${args.map(quoted).join(' ')} &`));
   const server = spawn(process.execPath, [ctxMain, ...args], {
     stdio: ['ignore', 'inherit', 'pipe'],
   });

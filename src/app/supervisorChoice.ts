@@ -1,15 +1,16 @@
 /** The supervisor that a server works with: within its own process, or the detached one. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type FileHandle, open } from 'node:fs/promises';
+import { access, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
+import { errorCode } from '../core/errors.js';
 import type { TerminalTuple } from '../core/names.js';
 import { ensurePrivateDir } from '../store/files.js';
 import { acquireLock } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
 import type { Supervisor } from '../supervisor/api.js';
-import { SUPERVISOR_LOCK, supervisorSocket } from '../supervisor/detached.js';
+import { SUPERVISOR_LOCK, SUPERVISOR_PID, supervisorSocket } from '../supervisor/detached.js';
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import type { Isolation } from '../supervisor/isolation.js';
 import { connectSupervisor } from '../supervisor/socket/socketClient.js';
@@ -75,7 +76,10 @@ async function supervise(options: SupervisorOptions): Promise<Supervisor> {
 async function connect(options: SupervisorOptions): Promise<Supervisor> {
   const { stateDir, logger, isolation } = options;
   const path = supervisorSocket(stateDir.path);
-  const link = { path, stateDirId: stateDir.id, log: logger };
+  const onChange = (connected: boolean) => {
+    if (!connected) void replaceLost(options);
+  };
+  const link = { path, stateDirId: stateDir.id, log: logger, onChange };
   await ensurePrivateDir(dirname(path));
   const running = await connectSupervisor(link).catch(() => undefined);
   const supervisor = running ?? (await startAndConnect(options, link));
@@ -92,9 +96,7 @@ async function startAndConnect(
   link: Parameters<typeof connectSupervisor>[0],
 ): Promise<Supervisor> {
   const logPath = join(stateDir.path, LOG_FILE);
-  const log = await open(logPath, 'a', 0o600);
-  const child = start(superviseArguments, log);
-  await log.close();
+  const child = await start(superviseArguments, logPath);
   const giveUp = new AbortController();
   try {
     const ended = once(child, 'exit', { signal: giveUp.signal }).then(([code]) => {
@@ -115,8 +117,31 @@ async function startAndConnect(
 /** What of the environment a supervisor needs; no setting of the server is for it to know. */
 const PASSED_ON = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'XDG_STATE_HOME'];
 
+/**
+ * Starts another supervisor when the one that was lost had not been told to end: its pid file is
+ * there still, and nobody holds its lock. The connection is made again by itself.
+ */
+async function replaceLost({
+  stateDir,
+  logger,
+  superviseArguments,
+}: SupervisorOptions): Promise<void> {
+  try {
+    await access(join(stateDir.path, SUPERVISOR_PID));
+    const lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
+    await lock[Symbol.asyncDispose]();
+    const child = await start(superviseArguments, join(stateDir.path, LOG_FILE));
+    child.unref();
+    logger.warn({ pid: child.pid }, 'the supervisor was lost; another one was started');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ELOCKED') return;
+    logger.error({ err: error }, 'the supervisor was lost, and no other could be started');
+  }
+}
+
 /** In a session of its own, so that no hang-up of this one's terminal reaches it. */
-function start(args: readonly string[], log: FileHandle): ChildProcess {
+async function start(args: readonly string[], logPath: string): Promise<ChildProcess> {
+  await using log = await open(logPath, 'a', 0o600);
   const main = process.argv[1];
   if (main === undefined) throw new Error('the program does not know its own file');
   const env = Object.fromEntries(

@@ -7,24 +7,6 @@ const MAX_ENV_NAME_BYTES = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * Variables that every child gets a value of from us. A request may replace those of
- * `freeEnvNames` at will and PATH and HOME under a grant that names them; the rest never.
- */
-export const providedEnvNames = [
-  'PATH',
-  'HOME',
-  'USER',
-  'LOGNAME',
-  'SHELL',
-  'LANG',
-  'TERM',
-  'CTX_AGENT',
-  'CTX_SESSION',
-  'CTX_TERMINAL',
-  'CTX_INSTANCE',
-] as const;
-
-/**
  * Variables that no request may set, whatever its grant says: they tell the child who and where it
  * is, and CTX_INSTANCE is how its processes are found again.
  */

@@ -1,9 +1,7 @@
 /** Names of owners, agents, sessions and terminals: the only strings a path is ever built from. */
 import { fieldInvalid } from './errors.js';
 
-/** Unit: bytes. A name is ASCII, so bytes and characters are the same. */
-export const MAX_NAME_BYTES = 64;
-
+/** ASCII, so bytes and characters are the same. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$/;
 
 /** Endings that other tools of the resource tree give a meaning to. */

@@ -24,14 +24,6 @@ export async function accountByUid(uid: number, passwdPath = '/etc/passwd'): Pro
   return { uid, name: String(uid), home: FALLBACK_HOME, shell: FALLBACK_SHELL };
 }
 
-/** Undefined when no account has this name. */
-export async function accountByName(
-  name: string,
-  passwdPath = '/etc/passwd',
-): Promise<Account | undefined> {
-  return (await accounts(passwdPath)).find((account) => account.name === name);
-}
-
 /** The groups that the account is a member of beside its own (group(5)). */
 export async function supplementaryGroups(
   name: string,

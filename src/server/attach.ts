@@ -45,7 +45,7 @@ export function attach(context: ServerContext): AttachHandler {
       const kind = known('open.kind', attachmentKindOf(open.kind));
       using stream = streams.open(token, call.signal);
       await using channel = await supervisor.attach(key, {
-        ...(open.attachmentId !== '' && { attachmentId: open.attachmentId }),
+        ...(open.attachmentId !== '' && { attachmentId: parseAttachmentId(open.attachmentId) }),
         kind,
         subject: token.subject,
         ...(token.actors[0] !== undefined && { actor: token.actors[0] }),
@@ -92,6 +92,14 @@ export function attach(context: ServerContext): AttachHandler {
 }
 
 /** @throws FIELD_INVALID when something else comes first, or nothing in time */
+/** As long as those that were given out (a UUID), and no longer. */
+const MAX_ATTACHMENT_ID_LENGTH = 36;
+
+function parseAttachmentId(text: string): string {
+  if (text.length <= MAX_ATTACHMENT_ID_LENGTH) return text;
+  throw fieldInvalid('open.attachment_id', 'must be one that `started` gave');
+}
+
 async function openFrame(
   incoming: AsyncIterator<AttachRequest>,
   clock: Clock,

@@ -1,5 +1,6 @@
 /** TLS of the server's port. */
-import { constants } from 'node:crypto';
+import { constants, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { MAX_METADATA_BYTES } from '../core/limits.js';
 
@@ -32,7 +33,7 @@ export class TlsCredentials extends ServerCredentials {
     );
   }
 
-  /** For connections that begin from now on. */
+  /** For connections that begin from now on. @throws when it is unsound; the old one stays then */
   replace(material: TlsMaterial): void {
     this.updateSecureContextOptions(contextOf(material));
   }
@@ -42,6 +43,10 @@ export class TlsCredentials extends ServerCredentials {
   }
 }
 
+/** grpc-js takes anything, and then no connection comes about. @throws when it is unsound */
 function contextOf({ cert, key, clientCa }: TlsMaterial) {
+  createSecureContext({ cert, key });
+  // Authorities that cannot be read would be passed over.
+  if (clientCa) new X509Certificate(clientCa);
   return { cert, key, ...(clientCa && { ca: clientCa }) };
 }

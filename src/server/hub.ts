@@ -3,6 +3,7 @@
  * each event encoded once, whoever keeps up given it at once. It holds no events: who does not keep
  * up reads the log.
  */
+import { GranttyError } from '../core/errors.js';
 import type { TerminalEvent, TerminalSize } from '../core/event.js';
 import type { LiveOutput, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
 import {
@@ -16,7 +17,7 @@ import {
 export interface LiveSink {
   events(batch: readonly EncodedEvent[]): void;
   resized(resize: EncodedResize): void;
-  /** No more comes: `Feed.end` says why. */
+  /** Nothing follows on what was given: `Feed.lastSeq` has gone ahead, or `Feed.end` says why. */
   ended(): void;
 }
 
@@ -65,22 +66,56 @@ export class Feed {
 
   async #open(supervisor: Supervisor, { record }: TerminalSnapshot): Promise<void> {
     const { owner, id, uid } = record;
-    const output = await supervisor.openOutput({ owner, id, uid }, this.#stop.signal);
-    this.lastSeq = output.nextSeq - 1;
-    void this.#pump(output.items);
+    const subscribe = async () => {
+      const output = await supervisor.openOutput({ owner, id, uid }, this.#stop.signal);
+      this.lastSeq = output.nextSeq - 1;
+      return output.items;
+    };
+    void this.#pump(await subscribe(), subscribe);
   }
 
-  async #pump(items: LiveOutput['items']): Promise<void> {
+  /**
+   * The supervisor ends a subscription that falls behind, as it may on a busy host: that is no end
+   * for watchers, who read the log up to where another one begins. One that breaks before it has
+   * given anything is not tried again.
+   */
+  async #pump(
+    first: LiveOutput['items'],
+    subscribe: () => Promise<LiveOutput['items']>,
+  ): Promise<void> {
     let error: unknown;
+    for (let items: LiveOutput['items'] | undefined = first; items !== undefined; ) {
+      const before = this.lastSeq;
+      error = await this.#drain(items);
+      items = undefined;
+      if (!isUnavailable(error) || this.lastSeq === before) break;
+      try {
+        items = await subscribe();
+      } catch {
+        break;
+      }
+      this.resize = undefined;
+      this.#tellAll();
+    }
+    this.end = { error };
+    this.#tellAll();
+  }
+
+  /** Fans out to the end; resolves with the error that it ended with, if any. */
+  async #drain(items: LiveOutput['items']): Promise<unknown> {
     try {
       for await (const item of items) {
         if (item.kind === 'events') this.#fanOut(item.events);
         else this.#fanOutResize(item.size);
       }
-    } catch (thrown) {
-      error = thrown;
+      return undefined;
+    } catch (error) {
+      return error;
     }
-    this.end = { error };
+  }
+
+  /** Has everybody look at `lastSeq` and `end` anew. */
+  #tellAll(): void {
     for (const sink of this.live) sink.ended();
     for (const tell of this.moved) tell();
   }
@@ -127,4 +162,8 @@ export class Hub {
     await feed.join();
     return feed;
   }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof GranttyError && error.reason === 'SUPERVISOR_UNAVAILABLE';
 }

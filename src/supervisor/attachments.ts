@@ -16,10 +16,10 @@ export class Attachment {
   opening = 0;
   wrote = false;
 
-  constructor(
-    readonly spec: AttachmentSpec,
-    now: number,
-  ) {
+  readonly spec: Omit<AttachmentSpec, 'attachmentId'>;
+
+  constructor({ attachmentId: _, ...spec }: AttachmentSpec, now: number) {
+    this.spec = spec;
     this.since = now;
   }
 

@@ -14,7 +14,7 @@ import { serveSupervisor } from './socket/socketServer.js';
 export const SUPERVISOR_LOCK = 'supervisor.lock';
 
 /** There while a detached supervisor serves: its pid and a newline. */
-const PID_FILE = 'supervisor.pid';
+export const SUPERVISOR_PID = 'supervisor.pid';
 
 /** Milliseconds between looks at whether a supervisor that was told to end has ended. */
 const STOP_POLL_MS = 50;
@@ -46,7 +46,7 @@ export function supervisorSocket(stateDir: string): string {
 export async function superviseDetached(options: DetachedOptions): Promise<void> {
   const { stateDir, log, signal } = options;
   const path = options.socketPath ?? supervisorSocket(stateDir.path);
-  const pidFile = join(stateDir.path, PID_FILE);
+  const pidFile = join(stateDir.path, SUPERVISOR_PID);
   await using _lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
   if (options.socketPath === undefined) await ensurePrivateDir(join(path, '..'));
   await using supervisor = await options.create();
@@ -91,7 +91,7 @@ export function endedBySignals(): { readonly signal: AbortSignal } & Disposable 
  * @throws Error when the directory is supervised within a server, or the time is over
  */
 export async function stopDetached(stateDir: string, timeoutMs: number): Promise<boolean> {
-  const pidFile = join(stateDir, PID_FILE);
+  const pidFile = join(stateDir, SUPERVISOR_PID);
   const heldBy = await holder(stateDir);
   if (heldBy === undefined) {
     await rm(pidFile, { force: true });

@@ -1,4 +1,5 @@
 /** One terminal resource: its record, who follows it, and the process instance it may have. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncQueue } from '../core/asyncQueue.js';
 import { fieldInvalid, GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
@@ -31,6 +32,9 @@ import { untilWritten } from './untilWritten.js';
 
 /** Bytes of output that wait for one subscriber that does not take them; then it is ended. */
 const MAX_SUBSCRIBER_BYTES = 8 * 1024 * 1024;
+
+/** Milliseconds in which the exit of an ended tree is expected on record: its drain takes 2 s at most. */
+const EXIT_RECORD_MS = 4_000;
 
 /** Milliseconds in which a killed tree is expected to be gone. */
 const KILL_GRACE_MS = 5_000;
@@ -76,8 +80,13 @@ export class Terminal {
     return this.#instance !== undefined && this.#record.exit === undefined;
   }
 
+  /** Of a terminal whose log cannot be opened too: its record, and no events. */
   async snapshot(): Promise<TerminalSnapshot> {
-    const { first, next } = await this.#seqRange();
+    const { first, next } = await this.#seqRange().catch((error: unknown) => {
+      const { owner, id } = this.#record;
+      this.context.log.error({ owner, id, err: error }, 'the log cannot be opened');
+      return { first: 1, next: 1 };
+    });
     return {
       record: this.#record,
       firstSeq: first,
@@ -312,7 +321,10 @@ export class Terminal {
     this.context.leases.check(lease);
     const marks = this.#instance?.marks ?? this.#lastMarks();
     const survivors = marks ? await endTree(marks, { signals, graceMs }) : [];
-    if (!survivors.some(({ pid }) => pid === marks?.pid)) await this.#ended;
+    // On a full disk the exit is on record later than the process is gone; the answer does not wait.
+    if (!survivors.some(({ pid }) => pid === marks?.pid)) {
+      await Promise.race([this.#ended, delay(EXIT_RECORD_MS, undefined, { ref: false })]);
+    }
     const { exit } = this.#record;
     return {
       survivors: survivors.map(({ pid, comm }) => ({ pid, comm })),
@@ -363,7 +375,10 @@ export class Terminal {
   async #seqRange(): Promise<{ readonly first: number; readonly next: number }> {
     const instance = this.#instance;
     if (instance) return { first: instance.firstSeq, next: this.#publishedNext };
-    this.#seqs ??= measureLog(this.dir, this.context);
+    this.#seqs ??= measureLog(this.dir, this.context).catch((error: unknown) => {
+      this.#seqs = undefined;
+      throw error;
+    });
     return this.#seqs;
   }
 

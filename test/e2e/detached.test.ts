@@ -4,9 +4,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { WatchEvent } from '../../src/client/watch.js';
 import { TerminalState } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { CTX, startDevServer } from '../support/devServer.js';
-import { watchAll } from '../support/streams.js';
+import { transcriptOf, watchAll } from '../support/streams.js';
 
 const run = promisify(execFile);
 
@@ -53,6 +54,29 @@ describe('a server whose supervisor is a process of its own', () => {
     const { output } = await watchAll(again, { terminal });
     expect(output.toString()).toBe('before\r\nbefore\r\nafter\r\nafter\r\n');
   });
+
+  it('gets another supervisor when that one was killed: one end record, no process left, and it serves on', async () => {
+    await using server = await startDevServer(stateDir);
+    const client = await server.client();
+    const terminal = { id: 'lost' };
+    const command = ['sh', '-c', 'setsid sleep 1000 & echo ready; exec sleep 1000'];
+    await client.terminals.createTerminal({ agent: 'a', ...terminal, command });
+    await client.terminals.wait({ terminal, condition: { case: 'pattern', value: 'ready' } });
+    const killed = await supervisorPid();
+    const events: WatchEvent[] = [];
+    for await (const event of client.watch({ terminal })) {
+      events.push(event);
+      if (event.case === 'output') process.kill(killed, 'SIGKILL');
+    }
+    const seen = transcriptOf(events);
+    expect(seen.output.toString()).toBe('ready\r\n');
+    expect(seen.kinds.filter((kind) => kind === 'exited')).toHaveLength(1);
+    expect(await supervisorPid()).not.toBe(killed);
+    const found = await client.terminals.getTerminal({ terminal });
+    expect(found.terminal?.state).toBe(TerminalState.ERROR);
+    await client.terminals.startTerminal({ terminal });
+    await client.terminals.kill({ terminal });
+  }, 60_000);
 
   it('loses no byte when the server is killed in the middle of 20 floods', async () => {
     const bytes = 2_000_000;

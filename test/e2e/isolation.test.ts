@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import type { Client } from '../../src/client/connect.js';
 import { type ServiceOptions, startService, type TestService } from '../support/service.js';
 import { skipAloud } from '../support/skipAloud.js';
@@ -7,6 +8,15 @@ const isRoot = process.getuid?.() === 0;
 
 /** A uid that no account has: it gets no groups but its own. */
 const UID = '4217';
+
+/** What the system says of that uid; without an account a group of its own number. */
+function groupsOf(uid: string): { readonly gid: string; readonly groups: string } {
+  const ask = (...args: string[]) => {
+    const { status, stdout } = spawnSync('id', [...args, '--', uid], { encoding: 'utf8' });
+    return status === 0 ? stdout.trim() : uid;
+  };
+  return { gid: ask('-g'), groups: ask('-G') };
+}
 
 describe('children of a supervisor that is root, by uid', () => {
   let service: TestService | undefined;
@@ -30,15 +40,19 @@ describe('children of a supervisor that is root, by uid', () => {
     return output.toString().replaceAll('\r\n', '\n');
   }
 
-  it('run as the owner, with its groups, without new privileges, on a terminal of their own', async () => {
-    if (!service) return skipAloud('needs root');
-    const client = service.client({ resource: { owner: UID } });
-    const script =
-      'id -u; id -g; id -G; grep -E "^(NoNewPrivs|CapEff)" /proc/self/status; stat -c %u "$(tty)"; : < /dev/tty && echo opened';
-    expect(await printedBy(client, UID, script)).toBe(
-      `${UID}\n${UID}\n${UID}\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\n${UID}\nopened\n`,
-    );
-  });
+  it.each([UID, '1000'])(
+    'run as the owner %s, with its groups, without new privileges, on a terminal of their own',
+    async (uid) => {
+      if (!service) return skipAloud('needs root');
+      const client = service.client({ resource: { owner: uid } });
+      const script =
+        'id -u; id -g; id -G; grep -E "^(NoNewPrivs|CapEff)" /proc/self/status; stat -c %u "$(tty)"; : < /dev/tty && echo opened';
+      const { gid, groups } = groupsOf(uid);
+      expect(await printedBy(client, uid, script)).toBe(
+        `${uid}\n${gid}\n${groups}\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\n${uid}\nopened\n`,
+      );
+    },
+  );
 
   it('cannot read the state directory, nor reach the server’s processes', async () => {
     if (!service) return skipAloud('needs root');

@@ -63,7 +63,7 @@ describe('names that are none', () => {
     expect(await readdir(outside)).toEqual([]);
   });
 
-  it('are refused for two pairs that would share the default id', async () => {
+  it('are refused for two pairs that would share the default id (case 31)', async () => {
     const command = ['true'];
     await client.terminals.createTerminal({ agent: 'a-b', session: 'c', command });
     await expect(

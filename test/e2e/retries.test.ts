@@ -36,6 +36,14 @@ describe('a request with a request_id, sent again before and after a restart of 
       (client) => client.terminals.createTerminal({ ...request, command: ['true'] }),
     );
     expect(new Set(answers.map(({ terminal }) => terminal?.uid)).size).toBe(1);
+    // The supervisor has what it remembers of Create from the record on disk.
+    await service.restartAll();
+    const again = await service.client().terminals.createTerminal(request);
+    expect(again.terminal?.uid).toBe(answers[0]?.terminal?.uid);
+    await expect(
+      service.client().terminals.createTerminal({ ...request, command: ['true'] }),
+    ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
+    expect((await service.supervisor.list()).length).toBe(1);
   });
 
   it('writes once', async () => {

@@ -166,6 +166,7 @@ describe('streams, over TLS', () => {
     const reader = new Reader(attachment);
     const denied = await reader.untilEvent('denied');
     expect(denied.value).toMatchObject({ frameIndex: 0n, requiredAction: 'terminal.resize' });
+    await reader.until('24 80');
     await client.terminals.write({ terminal: ref, data: Buffer.from('\n') });
     const { output } = await watchAll(client, { terminal: ref });
     expect(output.toString()).toBe('24 80\r\n\r\n24 80\r\n');

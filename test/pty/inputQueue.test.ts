@@ -58,7 +58,7 @@ describe('an input queue', () => {
     expect(queue.queuedBytes).toBe(0);
   });
 
-  it('backs off below 200 attempts a second while nothing is taken', () => {
+  it('backs off below 200 attempts a second while nothing is taken (case 11)', () => {
     const clock = testClock();
     const sink = testSink({ bytes: 0 });
     const queue = new InputQueue(sink.write, clock.timer);

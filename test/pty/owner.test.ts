@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { accountByName, accountByUid, supplementaryGroups } from '../../src/pty/owner.js';
+import { accountByUid, supplementaryGroups } from '../../src/pty/owner.js';
 
 let dir: string;
 let passwd: string;
@@ -50,12 +50,6 @@ describe('an account', () => {
     const unknown = { uid: 4242, name: '4242', home: '/', shell: '/bin/sh' };
     expect(await accountByUid(4242, passwd)).toEqual(unknown);
     expect(await accountByUid(4242, `${dir}/missing`)).toEqual(unknown);
-  });
-
-  it('is found by its name', async () => {
-    expect(await accountByName('bare', passwd)).toMatchObject({ uid: 1001, gid: 1001 });
-    expect(await accountByName('nobody-here', passwd)).toBeUndefined();
-    expect(await accountByName('broken', passwd)).toBeUndefined();
   });
 
   it('has the groups that name it as a member', async () => {

@@ -207,8 +207,7 @@ describe('unary calls', () => {
       const few = (subject: string) =>
         harness.token([{ id: 'few', constraints: { max_terminals: 1 } }], { subject });
       const [alice, bob] = [await few('alice'), await few('bob')];
-      const start = (id: string, by: string) =>
-        harness.unary(terminals.startTerminal, ref(id), by);
+      const start = (id: string, by: string) => harness.unary(terminals.startTerminal, ref(id), by);
       await create({ agent: 'a', id: 'x1' }, alice);
       await harness.supervisor.terminals.get('1000/x1')?.exit();
       const started = await start('x1', bob);
@@ -218,7 +217,6 @@ describe('unary calls', () => {
       await harness.supervisor.terminals.get('1000/x1')?.exit();
       expect((await refusal(start('x1', alice))).reason).toBe('QUOTA_TERMINALS');
     });
-
 
     it('holds what is stored against the grant of the caller', async () => {
       await (await harness.supervisor.add({ id: 't1' as Name, command: ['/bin/sh'] })).exit();

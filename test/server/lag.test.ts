@@ -1,6 +1,8 @@
 /** Watchers that do not keep up: the log is their buffer. */
 import { createHash } from 'node:crypto';
+import { GranttyError } from '../../src/core/errors.js';
 import type { Name } from '../../src/core/names.js';
+import { ClosingReason } from '../../src/gen/public/grantty/v1/stream_pb.js';
 import { Hub, type LiveSink } from '../../src/server/hub.js';
 import { type EncodedEvent, encodeEvent } from '../../src/server/streamEvents.js';
 import { temporaryDir } from '../store/temporaryDir.js';
@@ -95,6 +97,25 @@ describe('a watcher that lags', () => {
     }
     expect(seqs).toEqual(range(1, 66));
     stream.call.cancel();
+  });
+
+  it('is not told when the server itself has fallen behind the supervisor: the log has what is missing', async () => {
+    const stream = watch();
+    await stream.next();
+    await terminal.print('one');
+    let message = await stream.next();
+    while (message && eventsOf([message], 'output').length === 0) message = await stream.next();
+    const [subscription] = terminal.subscribers;
+    subscription?.fail(new GranttyError('SUPERVISOR_UNAVAILABLE', 'too far behind'));
+    if (subscription) terminal.subscribers.delete(subscription);
+    await terminal.print('two');
+    while (terminal.subscribers.size === 0) await new Promise((resolve) => setImmediate(resolve));
+    await terminal.print('three');
+    await terminal.exit();
+    const rest = await stream.rest();
+    expect(seqsOf(rest)).toEqual([2, 3, 4]);
+    expect(eventsOf(rest, 'closing')[0]?.reason).toBe(ClosingReason.EXITED);
+    expect(stream.error).toBeUndefined();
   });
 
   it('ends when its authority does, though it reads nothing', async () => {

@@ -314,6 +314,15 @@ describe('the server over TLS', () => {
     if (!fresh) throw new Error('there was an openssl before');
     on.server.replaceTls({ cert: fresh.server.cert, key: fresh.server.key, clientCa: made.ca });
     await get(on, await on.token(), client(on, { ...made, ca: fresh.ca }));
+
+    // What no connection could come about with is refused, and what was there stays.
+    const unsound = [
+      { cert: Buffer.from('none'), key: made.server.key, clientCa: made.ca },
+      { cert: made.server.cert, key: fresh.server.key, clientCa: made.ca },
+      { cert: made.server.cert, key: made.server.key, clientCa: Buffer.from('none') },
+    ];
+    for (const material of unsound) expect(() => on.server.replaceTls(material)).toThrow();
+    await get(on, await on.token(), client(on, { ...made, ca: fresh.ca }));
   });
 });
 

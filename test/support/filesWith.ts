@@ -26,7 +26,10 @@ export function holds(said: string, text: string): boolean {
 function formsOf(text: string): string[] {
   const bytes = Buffer.from(text);
   const shifted = [0, 1, 2].map((offset) =>
-    Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64').replace(/=+$/, '').slice(4, -2),
+    Buffer.concat([Buffer.alloc(offset), bytes])
+      .toString('base64')
+      .replace(/=+$/, '')
+      .slice(4, -2),
   );
   return [text, bytes.toString('hex'), ...shifted];
 }

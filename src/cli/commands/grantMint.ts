@@ -1,6 +1,6 @@
 /** `ctx grant mint`: signs a token with an issuer key, without a server. */
 import { readFile } from 'node:fs/promises';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { capabilities } from '../../core/capability.js';
 import { GranttyError } from '../../core/errors.js';
 import { action } from '../action.js';
@@ -33,14 +33,22 @@ export const DEFAULT_AUDIENCE = 'urn:grantty:dev';
 export function grantMintCommand(): Command {
   return new Command('mint')
     .description('sign a token that carries one grant')
-    .requiredOption('--key <file>', "the issuer's private key, a JWK")
+    .addOption(
+      new Option('--key <file>', "the issuer's private key, a JWK")
+        .env('GRANTTY_ISSUER_KEY')
+        .makeOptionMandatory(),
+    )
     .requiredOption('--sub <subject>', 'who the token is for')
     .requiredOption('--actions <list>', `separated by commas, of ${capabilities.join(', ')}`)
     .requiredOption('--owner <selector>', 'owner: a name, prefix*, or * (never matches owner 0)')
     .requiredOption('--agent <selector>', 'agent')
     .requiredOption('--session <selector>', 'session')
     .requiredOption('--terminal <selector>', 'terminal')
-    .option('--ttl <duration>', 'life of the token, at most 1h', parseDuration, 600_000)
+    .addOption(
+      new Option('--ttl <duration>', 'life of the token, at most 1h')
+        .argParser(parseDuration)
+        .default(600_000, '10m'),
+    )
     .option('--iss <issuer>', 'issuer, as the server knows it', DEFAULT_ISSUER)
     .option('--aud <audience>', 'audience, as the server calls itself', DEFAULT_AUDIENCE)
     .option('--kid <id>', "key id (default: the key's own)")
