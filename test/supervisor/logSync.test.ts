@@ -80,6 +80,8 @@ describe('log.sync', () => {
   });
 
   it('off leaves it to the kernel; the exit is synced all the same', async () => {
-    expect(await stepsOf('off')).toEqual(['output', 'output', 'synced', 'exit']);
+    const steps = await stepsOf('off');
+    expect(steps.slice(0, 2)).toEqual(['output', 'output']);
+    expect(steps.filter((step) => step !== 'output')).toEqual(['synced', 'exit']);
   });
 });

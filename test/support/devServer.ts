@@ -5,6 +5,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Client, connect } from '../../src/client/connect.js';
+import { stopDetached } from '../../src/supervisor/detached.js';
+
+/** Milliseconds in which a detached supervisor ends with its terminals. */
+const SUPERVISOR_END_MS = 20_000;
 
 export const CTX = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 
@@ -69,6 +73,7 @@ export async function startDevServer(
     async [Symbol.asyncDispose]() {
       for (const client of clients) client.close();
       await end('SIGTERM');
+      await stopDetached(stateDir, SUPERVISOR_END_MS);
     },
   };
 }
