@@ -28,7 +28,9 @@ describe('descriptors', () => {
     await using file = await open('/etc/hostname', 'r');
     const server = createServer().listen(0, '127.0.0.1');
     expect(file.fd).toBeGreaterThan(2);
-    const others = Array.from({ length: 5 }, () => openTerminal(['/bin/cat']));
+    const others = Array.from({ length: 5 }, () => openScript('echo ready; read line'));
+    // Between the fork and the exec a child has what its parent has.
+    for (const other of others) await other.seen('ready');
     const { pty, seen } = openScript('tty; echo ready; read line');
     const [tty] = (await seen('ready')).split('\r\n');
     expect(descriptors(pty.pid).sort()).toEqual([`0 ${tty}`, `1 ${tty}`, `2 ${tty}`]);
@@ -39,7 +41,9 @@ describe('descriptors', () => {
 
   it('of a child are no master of another terminal, whatever numbers are free', async () => {
     const files = await Promise.all(Array.from({ length: 40 }, () => open('/etc/hostname', 'r')));
-    const others = Array.from({ length: 5 }, () => openTerminal(['/bin/cat']));
+    const others = Array.from({ length: 5 }, () => openScript('echo ready; read line'));
+    // Between the fork and the exec a child has what its parent has.
+    for (const other of others) await other.seen('ready');
     for (const file of files) await file.close();
     expect(masters()).toHaveLength(others.length);
     for (let count = 0; count < 5; count += 1) {
