@@ -23,14 +23,14 @@ async function when(
 
 describe('the quota of log bytes', () => {
   it('holds output back when it is used up, says so, and lets it go on when there is room', async () => {
-    // Base64 and what lines need besides make 360,000 to 390,000 bytes of the first terminal's output:
+    // Base64 and what lines need besides make 800,000 to 950,000 bytes of the first terminal's output:
     // one more burst, and the quota is used up.
-    await using registry = await startRegistry({ limits: { logBytesPerOwner: 400_000 } });
+    await using registry = await startRegistry({ limits: { logBytesPerOwner: 1_000_000 } });
     const { supervisor } = registry;
-    const old = createSpec(['sh', '-c', 'head -c 270000 /dev/zero']);
+    const old = createSpec(['sh', '-c', 'head -c 600000 /dev/zero']);
     await supervisor.create(old);
     await supervisor.exited(old.tuple, AbortSignal.timeout(10_000));
-    const bursts = createSpec(['sh', '-c', 'while read go; do head -c 60000 /dev/zero; done']);
+    const bursts = createSpec(['sh', '-c', 'while read go; do head -c 200000 /dev/zero; done']);
     await supervisor.create(bursts);
     const paused = when(supervisor, bursts.tuple, (terminal) => terminal.paused === 'log-quota');
     await supervisor.write(bursts.tuple, { data: Buffer.from('\n\n'), lease });
