@@ -27,8 +27,8 @@ export type Engine = (question: Question) => Verdict;
 /**
  * Calls into WebAssembly that V8 has compiled into their caller end the process of Node.js 20 with
  * `unreachable code` when that caller is dropped while one of Cedar's answers is on its way: V8 then
- * knows no way back for a reference. A call that is not compiled in costs next to nothing beside the
- * decision. Bench row `decision` without this line shows it.
+ * knows no way back for a reference. What the flag costs a decision has not been measured by itself.
+ * Bench row `decision` without this line shows the end; so does test/policy/manyDecisions.test.ts.
  */
 setFlagsFromString('--no-turbo-inline-js-wasm-calls');
 
