@@ -1,5 +1,5 @@
 /** The limits that a supervisor holds, from the configuration that it shares with the server. */
-import type { SupervisorLimits } from '../supervisor/inProcess.js';
+import type { SupervisorLimits } from '../supervisor/limits.js';
 import type { Configuration } from './config.js';
 
 export function supervisorLimits({

@@ -1,6 +1,7 @@
 /** What every terminal of one supervisor shares. */
 import type { TerminalTuple } from '../core/names.js';
 import type { EventLogOptions } from '../store/eventLog.js';
+import type { Admission } from './admission.js';
 import type { Isolation } from './isolation.js';
 import type { Leases } from './leases.js';
 import type { LogQuota } from './logQuota.js';
@@ -22,6 +23,7 @@ export type LogSync = 'interval' | 'batch' | 'off';
 export interface SupervisorContext {
   readonly isolation: Isolation;
   readonly leases: Leases;
+  readonly admission: Admission;
   readonly logSync: LogSync;
   /** Sealing and retention of logs, see `EventLogOptions`. */
   readonly logOptions: Pick<EventLogOptions, 'log' | 'maxBytes' | 'retainBytes'>;

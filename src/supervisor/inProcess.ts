@@ -1,26 +1,12 @@
 /** The supervisor in the caller's own process: the registry of terminals behind the interface. */
-
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { GranttyError } from '../core/errors.js';
-import {
-  MAX_LIVE_TERMINALS_PER_HOST,
-  MAX_LIVE_TERMINALS_PER_OWNER,
-  MAX_LOG_BYTES_PER_OWNER,
-} from '../core/limits.js';
 import type { Name, TerminalTuple } from '../core/names.js';
-import type { RequestMark, TerminalRecord } from '../core/terminal.js';
+import type { RequestMark } from '../core/terminal.js';
 import { unlessAborted } from '../core/unlessAborted.js';
-import { resolveCommand, resolveCwd } from '../pty/command.js';
-import { FALLBACK_SHELL } from '../pty/owner.js';
 import { logBytes } from '../store/logParts.js';
-import {
-  makeResourceDir,
-  recoverRecord,
-  removeResource,
-  scanResources,
-  writeEnvironment,
-} from '../store/metadata.js';
+import { recoverRecord, scanResources } from '../store/metadata.js';
+import { Admission } from './admission.js';
 import type {
   CreateSpec,
   Supervisor,
@@ -30,9 +16,12 @@ import type {
 } from './api.js';
 import { ChangeFeed } from './changeFeed.js';
 import type { Log, LogSync, SupervisorContext } from './context.js';
-import { childIdentity, type Isolation } from './isolation.js';
+import { createTerminal } from './creation.js';
+import type { Isolation } from './isolation.js';
 import { Leases } from './leases.js';
+import { defaultLimits, type SupervisorLimits } from './limits.js';
 import { LogQuota } from './logQuota.js';
+import { ownerDefaults } from './ownerDefaults.js';
 import { recover } from './recovery.js';
 import { RequestMemory, requestReused } from './requestMemory.js';
 import { Terminal } from './terminal.js';
@@ -52,26 +41,8 @@ export interface InProcessOptions {
   readonly now?: () => number;
 }
 
-export interface SupervisorLimits {
-  readonly terminalsPerOwner: number;
-  /** Bytes of log over all terminals of one owner; above it their output is held back. */
-  readonly logBytesPerOwner: number;
-  /** Bytes of events.jsonl above which it is sealed; absent: never. */
-  readonly logSealBytes?: number;
-  /** Bytes of one terminal's log above which its oldest sealed parts are removed; absent: never. */
-  readonly logRetainBytes?: number;
-}
-
-const defaultLimits: SupervisorLimits = {
-  terminalsPerOwner: MAX_LIVE_TERMINALS_PER_OWNER,
-  logBytesPerOwner: MAX_LOG_BYTES_PER_OWNER,
-};
-
 /** Milliseconds that processes get between SIGTERM and SIGKILL when the supervisor ends. */
 const SHUTDOWN_GRACE_MS = 2_000;
-
-/** PTYs left to the rest of the host. */
-const SPARE_PTYS = 64;
 
 /**
  * Reads the state directory, records the ends of instances that an earlier supervisor lost, and
@@ -97,21 +68,21 @@ class Registry implements Supervisor {
   readonly #requests: RequestMemory;
   readonly #feed = new ChangeFeed();
   readonly #leases: Leases;
-  readonly #maxLive = maxLiveTerminals();
-  readonly #maxLivePerOwner: number;
+  readonly #admission: Admission;
   readonly #logQuota: LogQuota;
 
   constructor(options: InProcessOptions) {
     const now = options.now ?? Date.now;
     const limits = { ...defaultLimits, ...options.limits };
     this.#options = options;
-    this.#maxLivePerOwner = limits.terminalsPerOwner;
+    this.#admission = new Admission(limits.terminalsPerOwner);
     this.#logQuota = new LogQuota(limits.logBytesPerOwner);
     this.#leases = new Leases(now);
     this.#requests = new RequestMemory(now);
     this.#context = {
       isolation: options.isolation,
       leases: this.#leases,
+      admission: this.#admission,
       logSync: options.logSync ?? 'interval',
       logOptions: {
         log: options.log,
@@ -150,27 +121,13 @@ class Registry implements Supervisor {
       stateDirId,
       pid: process.pid,
       version,
-      maxLiveTerminals: this.#maxLive,
-      maxLiveTerminalsPerOwner: this.#maxLivePerOwner,
+      maxLiveTerminals: this.#admission.maxPerHost,
+      maxLiveTerminalsPerOwner: this.#admission.maxPerOwner,
     };
   }
 
   async defaults(owner: Name) {
-    const { account, runAs } = await childIdentity(this.#options.isolation, owner);
-    const shell = resolveCommand([account.shell], { path: '', cwd: '/', runAs });
-    const home = resolveCwd(account.home, { cwdUnder: undefined, runAs });
-    return {
-      command: [
-        await shell.then(
-          () => account.shell,
-          () => FALLBACK_SHELL,
-        ),
-      ],
-      cwd: await home.then(
-        () => account.home,
-        () => '/',
-      ),
-    };
+    return ownerDefaults(this.#options.isolation, owner);
   }
 
   async create(spec: CreateSpec): Promise<TerminalSnapshot> {
@@ -185,8 +142,8 @@ class Registry implements Supervisor {
       if (!terminal) throw exists(spec.tuple);
       return terminal.snapshot();
     }
-    this.#checkRoom(spec.tuple.owner);
-    const done = this.#create(spec);
+    const place = this.#admission.enter(spec.tuple.owner);
+    const done = createTerminal(this.#context, this.#options.stateDir, spec, place);
     this.#creating.set(key, { mark: spec.request, done });
     try {
       const terminal = await done;
@@ -199,45 +156,9 @@ class Registry implements Supervisor {
     }
   }
 
-  /** A resource with a running instance, or nothing at all. */
-  async #create(spec: CreateSpec): Promise<Terminal> {
-    const { tuple, env, cwdUnder, ...described } = spec;
-    const now = this.#context.now();
-    const record: TerminalRecord = {
-      ...tuple,
-      cwd: described.cwd,
-      command: described.command,
-      state: 'created',
-      createdAt: Math.floor(now / 1000),
-      uid: randomUUID(),
-      instance: 0,
-      size: described.size,
-      title: described.title,
-      labels: described.labels,
-      backend: described.backend,
-      name: described.name,
-      onExit: described.onExit,
-      ...(described.createdBy && { createdBy: described.createdBy }),
-      updatedAt: now,
-      logEpoch: 1,
-      ...(described.request && { request: described.request }),
-    };
-    const dir = await makeResourceDir(this.#options.stateDir, tuple);
-    try {
-      await writeEnvironment(dir, env);
-      const terminal = new Terminal(this.#context, dir, record);
-      await terminal.start(cwdUnder ? { cwdUnder } : {});
-      return terminal;
-    } catch (error) {
-      await removeResource(dir);
-      throw error;
-    }
-  }
-
   async start(key: TerminalKey, spec: Parameters<Supervisor['start']>[1]) {
     const terminal = this.#find(key);
     return this.#requests.once(spec.request, async () => {
-      if (!terminal.live) this.#checkRoom(key.owner);
       await terminal.start(spec);
       return terminal.snapshot();
     });
@@ -338,21 +259,6 @@ class Registry implements Supervisor {
     if (!terminal) throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
     return terminal;
   }
-
-  /** @throws QUOTA_TERMINALS */
-  #checkRoom(owner: Name): void {
-    let host = this.#creating.size;
-    let own = [...this.#creating.keys()].filter((key) => key.startsWith(`${owner}/`)).length;
-    for (const terminal of this.#terminals.values()) {
-      if (!terminal.live) continue;
-      host += 1;
-      if (terminal.record.owner === owner) own += 1;
-    }
-    if (own >= this.#maxLivePerOwner) {
-      throw quota(`owner ${owner} has ${own} live terminals, the most allowed`);
-    }
-    if (host >= this.#maxLive) throw quota(`the host has ${host} live terminals, the most allowed`);
-  }
 }
 
 function keyOf({ owner, id }: { readonly owner: Name; readonly id: Name }): string {
@@ -364,14 +270,4 @@ function exists({ owner, id }: TerminalTuple): GranttyError {
     'TERMINAL_EXISTS',
     `owner ${owner} has a terminal ${id} already; name another id or use that one`,
   );
-}
-
-function quota(what: string): GranttyError {
-  return new GranttyError('QUOTA_TERMINALS', `${what}; stop one first`);
-}
-
-/** The kernel's room for PTYs, less what it reserves and what others may need (pts(4)). */
-function maxLiveTerminals(): number {
-  const read = (name: string) => Number(readFileSync(`/proc/sys/kernel/pty/${name}`, 'latin1'));
-  return Math.min(MAX_LIVE_TERMINALS_PER_HOST, read('max') - read('reserve') - SPARE_PTYS);
 }

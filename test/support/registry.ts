@@ -6,11 +6,9 @@ import { pino } from 'pino';
 import type { ExitEvent, TerminalEvent } from '../../src/core/event.js';
 import type { Name } from '../../src/core/names.js';
 import type { CreateSpec, Lease, Supervisor } from '../../src/supervisor/api.js';
-import {
-  createInProcessSupervisor,
-  type SupervisorLimits,
-} from '../../src/supervisor/inProcess.js';
+import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
+import type { SupervisorLimits } from '../../src/supervisor/limits.js';
 
 export const silentLog = pino({ level: 'silent' });
 

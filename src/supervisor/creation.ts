@@ -1,0 +1,52 @@
+/** A new terminal: its directory, its environment, its first instance; or nothing of it. */
+import { randomUUID } from 'node:crypto';
+import type { TerminalRecord } from '../core/terminal.js';
+import { makeResourceDir, removeResource, writeEnvironment } from '../store/metadata.js';
+import type { Place } from './admission.js';
+import type { CreateSpec } from './api.js';
+import type { SupervisorContext } from './context.js';
+import { Terminal } from './terminal.js';
+
+/** Takes over `place`. @throws as `Supervisor.create` */
+export async function createTerminal(
+  context: SupervisorContext,
+  stateDir: string,
+  spec: CreateSpec,
+  place: Place,
+): Promise<Terminal> {
+  const { tuple, env, cwdUnder } = spec;
+  let dir: string | undefined;
+  try {
+    dir = await makeResourceDir(stateDir, tuple);
+    await writeEnvironment(dir, env);
+    const terminal = new Terminal(context, dir, newRecord(spec, context.now()));
+    await terminal.start(cwdUnder ? { cwdUnder } : {}, place);
+    return terminal;
+  } catch (error) {
+    place[Symbol.dispose]();
+    if (dir !== undefined) await removeResource(dir);
+    throw error;
+  }
+}
+
+function newRecord({ tuple, ...described }: CreateSpec, now: number): TerminalRecord {
+  return {
+    ...tuple,
+    cwd: described.cwd,
+    command: described.command,
+    state: 'created',
+    createdAt: Math.floor(now / 1000),
+    uid: randomUUID(),
+    instance: 0,
+    size: described.size,
+    title: described.title,
+    labels: described.labels,
+    backend: described.backend,
+    name: described.name,
+    onExit: described.onExit,
+    ...(described.createdBy && { createdBy: described.createdBy }),
+    updatedAt: now,
+    logEpoch: 1,
+    ...(described.request && { request: described.request }),
+  };
+}

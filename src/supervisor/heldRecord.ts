@@ -1,0 +1,37 @@
+/** A terminal's record as it is now, and its way to disk: one write after another. */
+import type { TerminalRecord } from '../core/terminal.js';
+import { writeRecord } from '../store/metadata.js';
+
+export class HeldRecord {
+  #value: TerminalRecord;
+  #written: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly dir: string,
+    record: TerminalRecord,
+    private readonly now: () => number,
+    /** Called when a record is on disk. */
+    private readonly onWritten: () => void,
+  ) {
+    this.#value = record;
+  }
+
+  get value(): TerminalRecord {
+    return this.#value;
+  }
+
+  /** The record is this one from now on; resolves when it is on disk (`durable`: through a power cut). */
+  async save(record: TerminalRecord, durable: boolean): Promise<void> {
+    const updated = { ...record, updatedAt: this.now() };
+    this.#value = updated;
+    const written = this.#written.then(() => writeRecord(this.dir, updated, { sync: durable }));
+    this.#written = written.catch(() => {});
+    await written;
+    this.onWritten();
+  }
+
+  /** Resolves when no write is under way. */
+  settled(): Promise<void> {
+    return this.#written;
+  }
+}

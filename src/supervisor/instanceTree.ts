@@ -1,0 +1,51 @@
+/** The process tree of an instance as a whole: ended on request, or swept after its top-level exit. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SignalName } from '../core/signals.js';
+import type { TerminalRecord } from '../core/terminal.js';
+import { endTree, type TreeMarks } from '../pty/processTree.js';
+import type { EndResult } from './api.js';
+
+/** Milliseconds in which the exit of an ended tree is expected on record: its drain takes 2 s at most. */
+const EXIT_RECORD_MS = 4_000;
+
+/** Milliseconds in which a killed tree is expected to be gone. */
+export const KILL_GRACE_MS = 5_000;
+
+/** Of an instance that is open no more: what outlived it is found by them, on the same boot. */
+export function recordedMarks(
+  { marks, pid }: TerminalRecord,
+  bootId: string,
+): TreeMarks | undefined {
+  if (!marks || pid === undefined || marks.bootId !== bootId) return undefined;
+  return { pid, startTime: marks.startTime, sessionId: pid, ttyDevice: 0, nonce: marks.nonce };
+}
+
+export interface EndingSpec {
+  readonly signals: readonly SignalName[];
+  readonly graceMs: number;
+  /** Resolves when the exit is on record. */
+  readonly ended: Promise<void>;
+}
+
+/** Signals the tree and waits for its end and for the record of it. Without marks nothing lives. */
+export async function endInstance(
+  marks: TreeMarks | undefined,
+  { signals, graceMs, ended }: EndingSpec,
+): Promise<Omit<EndResult, 'exit'>> {
+  const survivors = marks ? await endTree(marks, { signals, graceMs }) : [];
+  // On a full disk the exit is on record later than the process is gone; the answer does not wait.
+  if (!survivors.some(({ pid }) => pid === marks?.pid)) {
+    await Promise.race([ended, delay(EXIT_RECORD_MS, undefined, { ref: false })]);
+  }
+  return {
+    survivors: survivors.map(({ pid, comm }) => ({ pid, comm })),
+    quiescent: survivors.length === 0,
+    certain: false,
+  };
+}
+
+/** Ends what outlived the top-level process; answers how many processes are left. */
+export async function sweepTree(marks: TreeMarks): Promise<number> {
+  const left = await endTree(marks, { signals: ['SIGHUP', 'SIGKILL'], graceMs: KILL_GRACE_MS });
+  return left.length;
+}
