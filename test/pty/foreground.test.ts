@@ -1,10 +1,13 @@
 import { existsSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { foregroundGroup, foregroundState, signalForeground } from '../../src/pty/foreground.js';
 import { readProcess } from '../../src/pty/processTable.js';
 import { eventually, openScript, openTerminal } from './openTerminal.js';
 
 const allow = () => undefined;
+const LISTENS_AND_COMPUTES =
+  'process.stdin.resume(); new (require("node:worker_threads").Worker)("for (;;);", { eval: true }).on("online", ready)';
 const hasPython = existsSync('/usr/bin/python3');
 const withPython = hasPython ? it : it.skip;
 if (!hasPython) console.warn('skipped: select, poll and epoll are tried with /usr/bin/python3');
@@ -86,7 +89,8 @@ describe('the probe for input', () => {
       async () => (await foregroundState(marks)).waitingForInput === waitingForInput,
     );
     // It stays so, and was no passing state.
-    for (let count = 0; count < 5; count += 1) {
+    for (let count = 0; count < 10; count += 1) {
+      await setTimeout(10);
       expect((await foregroundState(marks)).waitingForInput).toBe(waitingForInput);
     }
     return foregroundState(marks);
@@ -118,8 +122,32 @@ describe('the probe for input', () => {
     await answers(openScript('exec cat /dev/tty'), 'yes');
   });
 
-  it('is no when one of a pipeline waits for something else', async () => {
+  it('is yes for a pipeline whose first program reads and whose last waits for that', async () => {
+    await answers(openScript('cat | sort'), 'yes');
+  });
+
+  it('is no when one of a pipeline goes on by itself', async () => {
     await answers(openScript('cat | sleep 60'), 'no');
+  });
+
+  it('is yes for a script whose child reads, no while its child works', async () => {
+    await answers(openScript('sh -c "cat; true"; true'), 'yes');
+    await answers(openScript('sh -c "sleep 60; true"; true'), 'no');
+  });
+
+  it('is yes beside a process that has ended and was not collected', async () => {
+    const terminal = openScript('sh -c "exit 0" & sleep 0.1; exec cat');
+    await answers(terminal, 'yes');
+  });
+
+  it('is no while the only reader is stopped', async () => {
+    const terminal = openScript('echo $$; exec cat');
+    await terminal.seen('\r\n');
+    await answers(terminal, 'yes');
+    process.kill(terminal.marks.pid, 'SIGSTOP');
+    await answers(terminal, 'no');
+    process.kill(terminal.marks.pid, 'SIGCONT');
+    await answers(terminal, 'yes');
   });
 
   it('is no for a read from what is no terminal', async () => {
@@ -140,9 +168,25 @@ describe('the probe for input', () => {
     ['epoll', 'p = select.epoll(); p.register(0, select.EPOLLIN); p.poll()', 'yes'],
     ['epoll of a pipe', 'p = select.epoll(); p.register(os.pipe()[0], 1); p.poll()', 'no'],
     ['a busy loop', 'exec("while True: pass")', 'no'],
+    ['select of nothing, which is a sleep', 'select.select([], [], [], 60)', 'no'],
     [
       'a second thread that sleeps',
       'threading.Thread(target=time.sleep, args=(60,)).start(); sys.stdin.read()',
+      'no',
+    ],
+    [
+      'a second thread that sleeps by select',
+      'threading.Thread(target=select.select, args=([], [], [], 60)).start(); os.read(0, 1)',
+      'no',
+    ],
+    [
+      'a second thread that sleeps by an empty epoll',
+      'threading.Thread(target=select.epoll().poll).start(); os.read(0, 1)',
+      'no',
+    ],
+    [
+      'a second thread that computes',
+      'threading.Thread(target=exec, args=("while True: pass",)).start(); os.read(0, 1)',
       'no',
     ],
     [
@@ -150,8 +194,48 @@ describe('the probe for input', () => {
       'threading.Thread(target=os.read, args=(0, 1)).start(); os.read(0, 1)',
       'yes',
     ],
+    [
+      'a thread that reads while the first one waits for it',
+      't = threading.Thread(target=os.read, args=(0, 1)); t.start(); t.join()',
+      'yes',
+    ],
+    [
+      'a thread that reads while the first one waits for it with a time-out',
+      't = threading.Thread(target=os.read, args=(0, 1)); t.start(); t.join(60)',
+      'yes',
+    ],
+    [
+      'a second thread that waits for a pipe',
+      'threading.Thread(target=os.read, args=(os.pipe()[0], 1)).start(); os.read(0, 1)',
+      'yes',
+    ],
+    [
+      'a first thread that polls a socket while another reads',
+      's = socket.socketpair(); threading.Thread(target=os.read, args=(0, 1)).start(); s[0].recv(1)',
+      'yes',
+    ],
+    [
+      'threads none of which reads',
+      'threading.Thread(target=os.read, args=(os.pipe()[0], 1)).start(); os.read(os.pipe()[0], 1)',
+      'no',
+    ],
   ] as const)('knows %s', async (_name, code, expected) => {
-    const imports = 'import os, select, sys, threading, time';
-    await answers(openTerminal(['/usr/bin/python3', '-c', `${imports}; ${code}`]), expected);
+    const imports = 'import os, select, socket, sys, threading, time';
+    const ready = 'print("ready", flush=True)';
+    const terminal = openTerminal(['/usr/bin/python3', '-c', `${imports}; ${ready}; ${code}`]);
+    await terminal.seen('ready');
+    await answers(terminal, expected);
+  });
+
+  it.each([
+    ['that listens to the terminal', 'process.stdin.resume(); ready()', 'yes'],
+    ['that has only a timer', 'setInterval(() => {}, 60_000); ready()', 'no'],
+    ['that listens and computes', 'process.stdin.resume(); ready(); for (;;);', 'no'],
+    ['that listens while a worker computes', LISTENS_AND_COMPUTES, 'no'],
+  ] as const)('knows a program with a pool of idle threads %s', async (_name, code, expected) => {
+    const ready = 'const ready = () => require("node:fs").writeSync(1, "ready")';
+    const terminal = openTerminal([process.execPath, '-e', `${ready}; ${code}`]);
+    await terminal.seen('ready');
+    await answers(terminal, expected);
   });
 });

@@ -1,0 +1,4 @@
+import { overGrpc } from '../support/sessionDriver.js';
+import { waitReasonMatrix } from '../support/waitReasonMatrix.js';
+
+waitReasonMatrix('over gRPC', overGrpc);
