@@ -2,12 +2,13 @@
 import { createHash } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import { fieldInvalid } from '../core/errors.js';
+import { isName, type Name } from '../core/names.js';
 import { type Terminal, TerminalSchema } from '../gen/public/grantty/v1/terminal_pb.js';
 import type {
   TerminalFilter,
   TerminalService,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
-import type { TerminalSnapshot } from '../supervisor/api.js';
+import type { Supervisor, TerminalSnapshot } from '../supervisor/api.js';
 import type { ServerContext } from './context.js';
 import { canonicalFilter, parseFilter } from './filter.js';
 import type { Handlers } from './grpc.js';
@@ -35,46 +36,50 @@ export function listTerminals({ gate, supervisor }: ServerContext): ListHandler 
     const terminals: Terminal[] = [];
     let last: Position | undefined;
     let bytes = 0;
-    for (const terminal of await supervisor.list(matches.owner)) {
-      if (after && compare(positionOf(terminal), after) <= 0) continue;
+    const limit = (pageSize || DEFAULT_PAGE_SIZE) + 1;
+    for await (const terminal of inParts(supervisor, matches.owner, after, limit)) {
       if (!matches.terminal(terminal) || !sight.sees(terminal.record)) continue;
-      const isFull = terminals.length >= (pageSize || DEFAULT_PAGE_SIZE) || bytes >= MAX_PAGE_BYTES;
+      const isFull = terminals.length >= limit - 1 || bytes >= MAX_PAGE_BYTES;
       if (last && isFull) return { terminals, nextPageToken: pageTokenOf(last, filterHash) };
       const item = toTerminal(terminal);
       terminals.push(item);
-      last = positionOf(terminal);
+      last = terminal.record;
       bytes += toBinary(TerminalSchema, item).length;
     }
     return { terminals, nextPageToken: '' };
   };
 }
 
-/** (owner, id): unique, and what lists are ordered by. */
-type Position = readonly [owner: string, id: string];
+/** Unique, and what lists are ordered by. */
+type Position = Readonly<Record<'owner' | 'id', Name>>;
 
-function positionOf({ record }: TerminalSnapshot): Position {
-  return [record.owner, record.id];
-}
-
-/** Bytewise: names are ASCII, of which UTF-16 order is byte order. */
-function compare(a: Position, b: Position): number {
-  if (a[0] !== b[0]) return a[0] < b[0] ? -1 : 1;
-  if (a[1] !== b[1]) return a[1] < b[1] ? -1 : 1;
-  return 0;
+/** Terminals after a position, asked for a few at a time: most pages are full after the first few. */
+async function* inParts(
+  supervisor: Supervisor,
+  owner: Name | undefined,
+  begin: Position | undefined,
+  limit: number,
+): AsyncGenerator<TerminalSnapshot, void, undefined> {
+  for (let after = begin; ; ) {
+    const part = await supervisor.list(owner, { limit, ...(after && { after }) });
+    yield* part;
+    after = part.at(-1)?.record;
+    if (part.length < limit) return;
+  }
 }
 
 /** The last terminal of the page: the next one begins behind it, whether or not it still exists. */
-function pageTokenOf([owner, id]: Position, filterHash: string): string {
+function pageTokenOf({ owner, id }: Position, filterHash: string): string {
   return Buffer.from(JSON.stringify([owner, id, filterHash])).toString('base64url');
 }
 
 function parsePageToken(pageToken: string, filterHash: string): Position {
   const [owner, id, hash] = decodePageToken(pageToken);
-  if (typeof owner !== 'string' || typeof id !== 'string') {
+  if (typeof owner !== 'string' || typeof id !== 'string' || !isName(owner) || !isName(id)) {
     throw fieldInvalid('page_token', 'is none that this server gave');
   }
   if (hash !== filterHash) throw fieldInvalid('page_token', 'belongs to another filter');
-  return [owner, id];
+  return { owner, id };
 }
 
 function decodePageToken(pageToken: string): readonly unknown[] {

@@ -58,6 +58,12 @@ export interface TerminalSnapshot {
   readonly paused?: 'log-unwritable' | 'log-quota';
 }
 
+/** A part of a list: `limit` terminals at most, those that come next after `after`, or the first. */
+export interface ListPart {
+  readonly after?: Pick<TerminalKey, 'owner' | 'id'>;
+  readonly limit: number;
+}
+
 export interface AttachmentSpec {
   /** Resumes the attachment of this id, if the principal has it; else a new one is made. */
   readonly attachmentId?: string;
@@ -251,8 +257,8 @@ export interface Supervisor extends AsyncDisposable {
 
   /** Undefined when there is none: whether that may be told is the caller's to decide. */
   get(key: TerminalKey): Promise<TerminalSnapshot | undefined>;
-  /** All terminals, or those of one owner, ordered by owner, then id, by bytes. */
-  list(owner?: Name): Promise<readonly TerminalSnapshot[]>;
+  /** All terminals, or those of one owner, ordered by owner, then id, by bytes; or a part of them. */
+  list(owner?: Name, part?: ListPart): Promise<readonly TerminalSnapshot[]>;
   /**
    * Lifecycle changes after `cursor`; without a cursor, or with one that is too old or of another
    * supervisor, a snapshot comes first. Output is not a change.

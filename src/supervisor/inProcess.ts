@@ -9,6 +9,7 @@ import { recoverRecord, scanResources } from '../store/metadata.js';
 import { Admission } from './admission.js';
 import type {
   CreateSpec,
+  ListPart,
   Supervisor,
   SupervisorInfo,
   TerminalKey,
@@ -25,6 +26,7 @@ import { ownerDefaults } from './ownerDefaults.js';
 import { recover } from './recovery.js';
 import { RequestMemory, requestReused } from './requestMemory.js';
 import { Terminal } from './terminal.js';
+import { TerminalIndex } from './terminalIndex.js';
 
 export interface InProcessOptions {
   readonly stateDir: string;
@@ -58,9 +60,8 @@ export async function createInProcessSupervisor(options: InProcessOptions): Prom
 class Registry implements Supervisor {
   readonly #options: InProcessOptions;
   readonly #context: SupervisorContext;
-  /** `<owner>/<id>` → terminal. */
-  readonly #terminals = new Map<string, Terminal>();
-  /** Creates under way, by the same key: the id is taken, the terminal not yet to be seen. */
+  readonly #terminals = new TerminalIndex<Terminal>();
+  /** Creates under way, by `<owner>/<id>`: the id is taken, the terminal not yet to be seen. */
   readonly #creating = new Map<
     string,
     { readonly mark: RequestMark | undefined; readonly done: Promise<Terminal> }
@@ -95,7 +96,7 @@ class Registry implements Supervisor {
       now,
       locator: options.locator,
       changed: (terminal) => {
-        if (this.#terminals.get(keyOf(terminal.record)) !== terminal) return;
+        if (this.#terminals.get(terminal.record) !== terminal) return;
         void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
       },
     };
@@ -107,7 +108,7 @@ class Registry implements Supervisor {
       try {
         const record = await recover(this.#context, dir, await recoverRecord(dir));
         this.#logQuota.add(tuple.owner, await logBytes(dir));
-        this.#terminals.set(keyOf(tuple), new Terminal(this.#context, dir, record));
+        this.#terminals.set(new Terminal(this.#context, dir, record));
       } catch (error) {
         log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
       }
@@ -133,7 +134,7 @@ class Registry implements Supervisor {
   async create(spec: CreateSpec): Promise<TerminalSnapshot> {
     const key = keyOf(spec.tuple);
     const earlier = this.#creating.get(key);
-    const existing = this.#terminals.get(key);
+    const existing = this.#terminals.get(spec.tuple);
     const mark = earlier ? earlier.mark : existing?.record.request;
     if (earlier || existing) {
       if (!spec.request || mark?.key !== spec.request.key) throw exists(spec.tuple);
@@ -147,7 +148,7 @@ class Registry implements Supervisor {
     this.#creating.set(key, { mark: spec.request, done });
     try {
       const terminal = await done;
-      this.#terminals.set(key, terminal);
+      this.#terminals.set(terminal);
       const snapshot = await terminal.snapshot();
       this.#feed.changed(snapshot);
       return snapshot;
@@ -177,7 +178,7 @@ class Registry implements Supervisor {
   async remove(key: TerminalKey): Promise<void> {
     const terminal = this.#find(key);
     await terminal.remove();
-    this.#terminals.delete(keyOf(key));
+    this.#terminals.delete(key);
     this.#feed.removed(terminal.record, terminal.record.uid);
   }
 
@@ -185,11 +186,9 @@ class Registry implements Supervisor {
     return this.#lookUp(key)?.snapshot();
   }
 
-  async list(owner?: Name): Promise<readonly TerminalSnapshot[]> {
-    const wanted = [...this.#terminals.entries()]
-      .filter(([, terminal]) => owner === undefined || terminal.record.owner === owner)
-      .sort(([a], [b]) => (a < b ? -1 : 1));
-    return Promise.all(wanted.map(([, terminal]) => terminal.snapshot()));
+  async list(owner?: Name, part?: ListPart): Promise<readonly TerminalSnapshot[]> {
+    const wanted = this.#terminals.list(owner, part);
+    return Promise.all(wanted.map((terminal) => terminal.snapshot()));
   }
 
   changes(cursor: string | undefined, signal: AbortSignal) {
@@ -250,7 +249,7 @@ class Registry implements Supervisor {
   }
 
   #lookUp({ owner, id, uid }: TerminalKey): Terminal | undefined {
-    const terminal = this.#terminals.get(keyOf({ owner, id }));
+    const terminal = this.#terminals.get({ owner, id });
     return uid === undefined || terminal?.record.uid === uid ? terminal : undefined;
   }
 

@@ -17,6 +17,7 @@ import type {
   CreateSpec,
   InputChannel,
   Lease,
+  ListPart,
   LiveItem,
   LiveOutput,
   StartSpec,
@@ -26,6 +27,7 @@ import type {
   TerminalSnapshot,
   WriteSpec,
 } from '../../src/supervisor/api.js';
+import { TerminalIndex } from '../../src/supervisor/terminalIndex.js';
 
 export interface RecordedCall {
   readonly method: keyof Supervisor | 'send';
@@ -220,12 +222,11 @@ export class FakeSupervisor implements Supervisor {
     return this.#find(key)?.snapshot();
   }
 
-  async list(owner?: Name) {
-    this.#record('list', owner);
-    return [...this.terminals.values()]
-      .map((terminal) => terminal.snapshot())
-      .filter(({ record }) => owner === undefined || record.owner === owner)
-      .sort((a, b) => (nameOf(a.record) < nameOf(b.record) ? -1 : 1));
+  async list(owner?: Name, part?: ListPart) {
+    this.#record('list', owner, part);
+    const index = new TerminalIndex<FakeTerminal>();
+    for (const terminal of this.terminals.values()) index.set(terminal);
+    return index.list(owner, part).map((terminal) => terminal.snapshot());
   }
 
   async *changes(cursor: string | undefined, signal: AbortSignal): AsyncGenerator<TerminalChange> {

@@ -1,31 +1,54 @@
 /** What each request of a control connection means: one method of the supervisor. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { LateSignal } from '../../core/lateSignal.js';
 import { isSignalName, type SignalName } from '../../core/signals.js';
 import type {
   ChangeSchema,
+  Get,
   ReplySchema,
   Request,
 } from '../../gen/internal/grantty/internal/v1/control_pb.js';
 import type { Supervisor, TerminalChange } from '../api.js';
 import { defined, name } from './arrival.js';
 import { unsound } from './protocol.js';
-import { decodeRequestMark, decodeSize, encodeSnapshot } from './recordCodec.js';
+import { decodeRequestMark, decodeSize, encodeSnapshot, encodeState } from './recordCodec.js';
+import type { RecordRevisions } from './recordMemory.js';
 import { encodeDefaults, encodeEnd, encodePlan } from './resultCodec.js';
-import { decodeCreate, decodeKey, decodeLease, decodeStart, decodeUpdate } from './specCodec.js';
+import {
+  decodeCreate,
+  decodeKey,
+  decodeLease,
+  decodeListPart,
+  decodeStart,
+  decodeUpdate,
+} from './specCodec.js';
 
 export type Result = NonNullable<MessageInitShape<typeof ReplySchema>['result']>;
 
 const DONE: Result = { case: 'done', value: {} };
 
+/** The answer to `get`: without the record where the client has that very one. @throws as `answer` */
+export async function answerGet(
+  supervisor: Supervisor,
+  { key, known }: Get,
+  revisions: RecordRevisions,
+): Promise<Result> {
+  const found = await supervisor.get(decodeKey(key));
+  if (found === undefined) return DONE;
+  const revision = revisions.of(found.record);
+  const value = revision === known ? encodeState(found) : encodeSnapshot(found);
+  return { case: 'snapshot', value: { ...value, revision } };
+}
+
 /**
- * Does what the request asks and gives its answers in order: one, or for `list` and `changes` its
- * parts. `signal` ends the calls that wait; `scope` goes to every lease.
+ * Does what any other request asks and gives its answers in order: one, or for `list` and `changes`
+ * its parts. `over` ends the calls that wait; `scope` goes to every lease.
  * @throws what the supervisor throws
  */
 export async function* answer(
   supervisor: Supervisor,
-  { call }: Request,
-  signal: AbortSignal,
+  call: Request['call'],
+  over: LateSignal,
   scope: string,
 ): AsyncGenerator<Result, void, undefined> {
   switch (call.case) {
@@ -63,26 +86,24 @@ export async function* answer(
       return;
 
     // What there is.
-    case 'get': {
-      const found = await supervisor.get(decodeKey(call.value.key));
-      yield found ? snapshot(found) : DONE;
-      return;
-    }
     case 'list': {
       const { owner } = call.value;
-      const terminals = await supervisor.list(owner === undefined ? undefined : name(owner));
+      const terminals = await supervisor.list(
+        owner === undefined ? undefined : name(owner),
+        decodeListPart(call.value),
+      );
       for (const terminal of terminals) yield snapshot(terminal);
       yield DONE;
       return;
     }
     case 'changes':
-      for await (const change of supervisor.changes(call.value.cursor, signal)) {
+      for await (const change of supervisor.changes(call.value.cursor, over.signal)) {
         for (const value of parts(change)) yield { case: 'change', value };
       }
       yield DONE;
       return;
     case 'exited':
-      yield snapshot(await supervisor.exited(decodeKey(call.value.key), signal));
+      yield snapshot(await supervisor.exited(decodeKey(call.value.key), over.signal));
       return;
 
     // Effects on the process, each under a lease.
@@ -132,6 +153,7 @@ export async function* answer(
       yield DONE;
       return;
 
+    case 'get':
     case 'cancel':
     case undefined:
       throw unsound('a request without a call');

@@ -9,6 +9,7 @@ import {
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
 import { MAX_PENDING_REQUESTS, unavailable, unsound } from './protocol.js';
+import { RecordMemory } from './recordMemory.js';
 
 export type Call = NonNullable<MessageInitShape<typeof RequestSchema>['call']>;
 export type Result = Exclude<Reply['result'], { case: 'failure' } | { case: undefined }>;
@@ -30,6 +31,7 @@ const LAST_ID = 0xffff_ffff;
 export class ControlClient {
   /** Resolves when the connection is gone, once every call has failed. */
   readonly closed: Promise<Error | undefined>;
+  readonly records = new RecordMemory();
   readonly #frames: FrameSocket;
   readonly #pending = new Map<number, Sink>();
   #lastId = 0;
@@ -61,7 +63,7 @@ export class ControlClient {
       throw unavailable('too many calls wait for the supervisor');
     }
     const id = this.#freeId();
-    this.#frames.send(RequestSchema, create(RequestSchema, { id, call }));
+    this.#frames.post(RequestSchema, create(RequestSchema, { id, call }));
     this.#pending.set(id, sink);
     return id;
   }
@@ -69,7 +71,7 @@ export class ControlClient {
   /** Its sink hears nothing more. */
   cancel(id: number): void {
     if (!this.#pending.delete(id)) return;
-    this.#frames.send(
+    this.#frames.post(
       RequestSchema,
       create(RequestSchema, { id, call: { case: 'cancel', value: {} } }),
     );
@@ -77,26 +79,29 @@ export class ControlClient {
 
   /** The one answer to a call. @throws what the supervisor threw, or the signal's reason when it fires */
   async call(call: Call, signal?: AbortSignal): Promise<Result> {
-    signal?.throwIfAborted();
+    if (signal === undefined) return new Promise((...settle) => this.#ask(call, ...settle));
+    signal.throwIfAborted();
     let abort = () => {};
     try {
       return await new Promise<Result>((resolve, reject) => {
-        const id = this.start(call, {
-          result: (result) => {
-            resolve(result);
-            return false;
-          },
-          failed: reject,
-        });
+        const id = this.#ask(call, resolve, reject);
         abort = () => {
           this.cancel(id);
-          reject(signal?.reason);
+          reject(signal.reason);
         };
-        signal?.addEventListener('abort', abort, { once: true });
+        signal.addEventListener('abort', abort, { once: true });
       });
     } finally {
-      signal?.removeEventListener('abort', abort);
+      signal.removeEventListener('abort', abort);
     }
+  }
+
+  #ask(call: Call, resolve: (result: Result) => void, failed: (error: unknown) => void): number {
+    const result = (answer: Result) => {
+      resolve(answer);
+      return false;
+    };
+    return this.start(call, { result, failed });
   }
 
   /** The answers to a call, up to the `done` after the last. @throws what the supervisor threw */

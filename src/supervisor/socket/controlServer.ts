@@ -1,6 +1,7 @@
 /** The supervisor's end of a control connection: requests in, answers out, in any order. */
 import { randomUUID } from 'node:crypto';
 import { create, fromBinary } from '@bufbuild/protobuf';
+import { LateSignal } from '../../core/lateSignal.js';
 import { WelcomeSchema } from '../../gen/internal/grantty/internal/v1/connection_pb.js';
 import {
   ReplySchema,
@@ -8,10 +9,14 @@ import {
   RequestSchema,
 } from '../../gen/internal/grantty/internal/v1/control_pb.js';
 import type { Supervisor } from '../api.js';
-import { answer } from './answer.js';
+import { answer, answerGet, type Result } from './answer.js';
 import { encodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
 import { MAX_PENDING_REQUESTS, type SocketLog, unavailable, unsound } from './protocol.js';
+import { RecordRevisions } from './recordMemory.js';
+
+/** Why a request ends that nobody waits for any more. */
+const CANCELLED = unavailable('the request was cancelled');
 
 /**
  * Resolves when the connection is closed. What was decided by a client that is gone has no effect
@@ -23,20 +28,26 @@ export async function serveControl(
   log: SocketLog,
 ): Promise<void> {
   const scope = randomUUID();
+  const revisions = new RecordRevisions();
   /** Unanswered requests by id. */
-  const running = new Map<number, AbortController>();
+  const running = new Map<number, LateSignal>();
 
-  const run = async (request: Request, abort: AbortController): Promise<void> => {
-    const { id } = request;
+  const reply = (id: number, result: Result): boolean =>
+    frames.post(ReplySchema, create(ReplySchema, { id, result }));
+
+  const run = async ({ id, call }: Request, over: LateSignal): Promise<void> => {
     try {
-      for await (const result of answer(supervisor, request, abort.signal, scope)) {
-        if (abort.signal.aborted) return;
-        if (!frames.send(ReplySchema, create(ReplySchema, { id, result }))) await frames.drained();
+      if (call.case === 'get') {
+        // By far the most frequent one.
+        reply(id, await answerGet(supervisor, call.value, revisions));
+        return;
+      }
+      for await (const result of answer(supervisor, call, over, scope)) {
+        if (over.aborted) return;
+        if (!reply(id, result)) await frames.drained();
       }
     } catch (error) {
-      if (abort.signal.aborted) return;
-      const value = encodeFailure(error, log);
-      frames.send(ReplySchema, create(ReplySchema, { id, result: { case: 'failure', value } }));
+      if (!over.aborted) reply(id, { case: 'failure', value: encodeFailure(error, log) });
     } finally {
       running.delete(id);
     }
@@ -46,24 +57,24 @@ export async function serveControl(
     const request = fromBinary(RequestSchema, body);
     const { id, call } = request;
     if (call.case === 'cancel') {
-      running.get(id)?.abort();
+      running.get(id)?.abort(CANCELLED);
       return;
     }
     if (running.has(id)) throw unsound('an id of a request that is unanswered');
     if (running.size >= MAX_PENDING_REQUESTS) {
-      const value = encodeFailure(unavailable('the supervisor has too many requests'), log);
-      frames.send(ReplySchema, create(ReplySchema, { id, result: { case: 'failure', value } }));
+      const refusal = unavailable('the supervisor has too many requests');
+      reply(id, { case: 'failure', value: encodeFailure(refusal, log) });
       return;
     }
-    const abort = new AbortController();
-    running.set(id, abort);
-    void run(request, abort);
+    const over = new LateSignal();
+    running.set(id, over);
+    void run(request, over);
   });
   frames.send(WelcomeSchema, create(WelcomeSchema, { outcome: { case: 'control', value: {} } }));
 
   const failure = await frames.closed;
   const unanswered = running.size;
-  for (const abort of running.values()) abort.abort();
+  for (const over of running.values()) over.abort(CANCELLED);
   await supervisor.fence([scope]);
   log.info({ err: failure, unanswered }, 'the server has gone');
 }

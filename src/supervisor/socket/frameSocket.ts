@@ -5,6 +5,9 @@ import { sizeDelimitedEncode } from '@bufbuild/protobuf/wire';
 import { FrameReader } from './frameReader.js';
 import { MAX_MESSAGE_BYTES, unavailable, unsound } from './protocol.js';
 
+/** Bytes of posted messages that wait for the end of the turn; what is more goes at once. */
+const MAX_POSTED_BYTES = 64 * 1024;
+
 export class FrameSocket {
   /** Resolves when the connection is gone: with why, or with nothing after a regular end. */
   readonly closed: Promise<Error | undefined>;
@@ -15,6 +18,9 @@ export class FrameSocket {
   };
   #failure: Error | undefined;
   #waitsForDrain: (() => void)[] = [];
+  /** Posted, and not written yet. */
+  #posted: Uint8Array[] = [];
+  #postedBytes = 0;
 
   /** Owns `socket` from here on. */
   constructor(socket: Socket) {
@@ -47,11 +53,19 @@ export class FrameSocket {
    */
   send<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): boolean {
     if (!this.#socket.writable) return false;
-    const bytes = sizeDelimitedEncode(schema, message);
-    if (bytes.length > MAX_MESSAGE_BYTES) {
-      throw unavailable(`a message of ${bytes.length} bytes does not fit the supervisor's socket`);
-    }
+    const bytes = encode(schema, message);
+    this.#flush();
     return this.#socket.write(bytes);
+  }
+
+  /** As `send`, but all that is posted in one turn of the event loop goes out in one write. */
+  post<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): boolean {
+    if (!this.#socket.writable) return false;
+    const bytes = encode(schema, message);
+    if (this.#posted.length === 0) setImmediate(() => this.#flush());
+    this.#posted.push(bytes);
+    this.#postedBytes += bytes.length;
+    return this.#postedBytes <= MAX_POSTED_BYTES || this.#flush();
   }
 
   /** Resolves when the other end has read on, or the connection is gone. */
@@ -73,6 +87,7 @@ export class FrameSocket {
 
   /** Closes the connection when all that was sent is with the kernel. */
   close(): void {
+    this.#flush();
     this.#socket.destroySoon();
   }
 
@@ -80,6 +95,16 @@ export class FrameSocket {
   destroy(reason?: Error): void {
     this.#failure ??= reason;
     this.#socket.destroy();
+  }
+
+  /** As `send`. */
+  #flush(): boolean {
+    const [first, ...others] = this.#posted;
+    if (first === undefined || !this.#socket.writable) return false;
+    const bytes = others.length === 0 ? first : Buffer.concat(this.#posted, this.#postedBytes);
+    this.#posted = [];
+    this.#postedBytes = 0;
+    return this.#socket.write(bytes);
   }
 
   #read(chunk: Buffer): void {
@@ -95,4 +120,11 @@ export class FrameSocket {
   #drained(): void {
     for (const resolve of this.#waitsForDrain.splice(0)) resolve();
   }
+}
+
+/** @throws GranttyError when the message is above the bound */
+function encode<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {
+  const bytes = sizeDelimitedEncode(schema, message);
+  if (bytes.length <= MAX_MESSAGE_BYTES) return bytes;
+  throw unavailable(`a message of ${bytes.length} bytes does not fit the supervisor's socket`);
 }

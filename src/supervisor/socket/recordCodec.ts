@@ -21,9 +21,12 @@ const pauses = ['log-unwritable', 'log-quota'] as const;
 export function encodeSnapshot(
   snapshot: TerminalSnapshot,
 ): MessageInitShape<typeof wire.SnapshotSchema> {
-  const { record, firstSeq, nextSeq, attachments, paused } = snapshot;
+  return { ...encodeState(snapshot), record: encodeRecord(snapshot.record) };
+}
+
+/** What a snapshot says beside the record. */
+export function encodeState({ firstSeq, nextSeq, attachments, paused }: TerminalSnapshot) {
   return {
-    record: encodeRecord(record),
     firstSeq,
     nextSeq,
     attachments: attachments.map((attachment) => ({ ...attachment })),
@@ -31,15 +34,16 @@ export function encodeSnapshot(
   };
 }
 
-export function decodeSnapshot(snapshot: wire.Snapshot): TerminalSnapshot {
+/** `known` is the record where the snapshot has none. */
+export function decodeSnapshot(snapshot: wire.Snapshot, known?: TerminalRecord): TerminalSnapshot {
   const { record, firstSeq, nextSeq, attachments, paused } = snapshot;
-  return defined<TerminalSnapshot>({
-    record: decodeRecord(required('a record', record)),
+  return {
+    record: record ? decodeRecord(record) : required('a record', known),
     firstSeq,
     nextSeq,
     attachments: attachments.map(decodeAttachment),
-    paused: paused === undefined ? undefined : word(pauses, paused),
-  });
+    ...(paused !== undefined && { paused: word(pauses, paused) }),
+  };
 }
 
 function encodeRecord(record: TerminalRecord): MessageInitShape<typeof wire.RecordSchema> {

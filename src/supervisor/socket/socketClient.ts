@@ -9,6 +9,7 @@ import type {
   CreateSpec,
   EndSpec,
   Lease,
+  ListPart,
   StartSpec,
   StopSpec,
   Supervisor,
@@ -79,11 +80,11 @@ class SocketSupervisor implements Supervisor {
   }
 
   create(spec: CreateSpec) {
-    return this.#ask({ case: 'create', value: encodeCreate(spec) }, 'snapshot', decodeSnapshot);
+    return this.#askSnapshot({ case: 'create', value: encodeCreate(spec) });
   }
 
   start(key: TerminalKey, spec: StartSpec) {
-    return this.#ask({ case: 'start', value: encodeStart(key, spec) }, 'snapshot', decodeSnapshot);
+    return this.#askSnapshot({ case: 'start', value: encodeStart(key, spec) });
   }
 
   launchPlan(key: TerminalKey) {
@@ -91,8 +92,7 @@ class SocketSupervisor implements Supervisor {
   }
 
   update(key: TerminalKey, spec: UpdateSpec) {
-    const value = encodeUpdate(key, spec);
-    return this.#ask({ case: 'update', value }, 'snapshot', decodeSnapshot);
+    return this.#askSnapshot({ case: 'update', value: encodeUpdate(key, spec) });
   }
 
   remove(key: TerminalKey) {
@@ -100,13 +100,20 @@ class SocketSupervisor implements Supervisor {
   }
 
   async get(key: TerminalKey): Promise<TerminalSnapshot | undefined> {
-    const result = await this.#link.client.call({ case: 'get', value: { key } });
+    const { client } = this.#link;
+    const known = client.records.recall(key);
+    const result = await client.call({ case: 'get', value: { key, known: known?.revision ?? 0 } });
     if (result.case === 'done') return undefined;
-    return decodeSnapshot(resultOf(result, 'snapshot'));
+    const value = resultOf(result, 'snapshot');
+    const { revision } = value;
+    const snapshot = decodeSnapshot(value, known?.record);
+    if (revision !== known?.revision) client.records.keep({ revision, record: snapshot.record });
+    return snapshot;
   }
 
-  async list(owner?: Name): Promise<readonly TerminalSnapshot[]> {
-    const results = await this.#link.client.collect({ case: 'list', value: { owner } });
+  async list(owner?: Name, part?: ListPart): Promise<readonly TerminalSnapshot[]> {
+    const value = { owner, after: part?.after, limit: part?.limit };
+    const results = await this.#link.client.collect({ case: 'list', value });
     return results.map((result) => decodeSnapshot(resultOf(result, 'snapshot')));
   }
 
@@ -132,7 +139,7 @@ class SocketSupervisor implements Supervisor {
   }
 
   exited(key: TerminalKey, signal: AbortSignal) {
-    return this.#ask({ case: 'exited', value: { key } }, 'snapshot', decodeSnapshot, signal);
+    return this.#askSnapshot({ case: 'exited', value: { key } }, signal);
   }
 
   openOutput(key: TerminalKey, signal: AbortSignal) {
@@ -194,6 +201,10 @@ class SocketSupervisor implements Supervisor {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#link[Symbol.asyncDispose]();
     await Promise.all([...this.#streams].map((frames) => frames.closed));
+  }
+
+  #askSnapshot(call: Call, signal?: AbortSignal): Promise<TerminalSnapshot> {
+    return this.#ask(call, 'snapshot', (value) => decodeSnapshot(value), signal);
   }
 
   async #ask<Case extends keyof Values, T>(

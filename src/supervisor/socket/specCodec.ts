@@ -6,6 +6,7 @@ import type {
   AttachmentSpec,
   CreateSpec,
   Lease,
+  ListPart,
   StartSpec,
   TerminalKey,
   UpdateSpec,
@@ -24,6 +25,12 @@ import {
 export function decodeKey(key: connection.Key | undefined): TerminalKey {
   const { owner, id, uid } = required('a key', key);
   return defined<TerminalKey>({ owner: name(owner), id: name(id), uid });
+}
+
+/** Undefined for all of the list. */
+export function decodeListPart({ after, limit }: control.List): ListPart | undefined {
+  if (limit === undefined) return undefined;
+  return { limit, ...(after && { after: { owner: name(after.owner), id: name(after.id) } }) };
 }
 
 /** `scope` is the connection that the lease came by. */

@@ -91,6 +91,58 @@ describe('calls over the supervisor’s socket', () => {
     ]);
   });
 
+  it('asks for a record once, and again when another has taken its place', async () => {
+    let terminal = fakeSnapshot('a', 'first');
+    let gets = 0;
+    await using over = await served(
+      fakeSupervisor({
+        get: async () => {
+          gets += 1;
+          return terminal;
+        },
+      }),
+    );
+    const first = await over.supervisor.get(key);
+    expect(first).toEqual(terminal);
+    // What is no part of the record is as it is now.
+    const attachment = {
+      attachmentId: 'x',
+      kind: 'human',
+      subject: 's',
+      since: 1,
+      mode: 'read',
+    } as const;
+    terminal = { ...terminal, nextSeq: 9, attachments: [attachment], paused: 'log-quota' };
+    const second = await over.supervisor.get(key);
+    expect(second).toEqual(terminal);
+    expect(second?.record).toBe(first?.record);
+    terminal = fakeSnapshot('a', 'second');
+    const both = await Promise.all([over.supervisor.get(key), over.supervisor.get(key)]);
+    expect(both).toEqual([terminal, terminal]);
+    expect(gets).toBe(4);
+  });
+
+  it('lists a part', async () => {
+    const asked: unknown[] = [];
+    await using over = await served(
+      fakeSupervisor({
+        list: async (...args) => {
+          asked.push(args);
+          return [];
+        },
+      }),
+    );
+    const after = { owner: key.owner, id: key.id };
+    await over.supervisor.list(undefined, { limit: 7, after });
+    await over.supervisor.list(key.owner, { limit: 1 });
+    await over.supervisor.list(key.owner);
+    expect(asked).toEqual([
+      [undefined, { limit: 7, after }],
+      [key.owner, { limit: 1 }],
+      [key.owner, undefined],
+    ]);
+  });
+
   it('lists and follows more terminals than fit one message', async () => {
     const terminals = Array.from({ length: 5_000 }, (_, index) =>
       fakeSnapshot(`t${index}`, 'x'.repeat(300)),

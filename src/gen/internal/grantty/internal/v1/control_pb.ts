@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file grantty/internal/v1/control.proto.
  */
 export const file_grantty_internal_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("CiFncmFudHR5L2ludGVybmFsL3YxL2NvbnRyb2wucHJvdG8SE2dyYW50dHkuaW50ZXJuYWwudjEirgcKB1JlcXVlc3QSCgoCaWQYASABKA0SLQoGY2FuY2VsGAIgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5DYW5jZWxIABIsCgRpbmZvGAMgASgLMhwuZ3JhbnR0eS5pbnRlcm5hbC52MS5HZXRJbmZvSAASNAoIZGVmYXVsdHMYBCABKAsyIC5ncmFudHR5LmludGVybmFsLnYxLkdldERlZmF1bHRzSAASLQoGY3JlYXRlGAUgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5DcmVhdGVIABIrCgVzdGFydBgGIAEoCzIaLmdyYW50dHkuaW50ZXJuYWwudjEuU3RhcnRIABI5CgtsYXVuY2hfcGxhbhgHIAEoCzIiLmdyYW50dHkuaW50ZXJuYWwudjEuR2V0TGF1bmNoUGxhbkgAEi0KBnVwZGF0ZRgIIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuVXBkYXRlSAASLQoGcmVtb3ZlGAkgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZW1vdmVIABInCgNnZXQYCiABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLkdldEgAEikKBGxpc3QYCyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLkxpc3RIABI1CgdjaGFuZ2VzGAwgASgLMiIuZ3JhbnR0eS5pbnRlcm5hbC52MS5Gb2xsb3dDaGFuZ2VzSAASMAoGZXhpdGVkGA0gASgLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5Bd2FpdEV4aXRIABIrCgV3cml0ZRgOIAEoCzIaLmdyYW50dHkuaW50ZXJuYWwudjEuV3JpdGVIABItCgZyZXNpemUYDyABKAsyGy5ncmFudHR5LmludGVybmFsLnYxLlJlc2l6ZUgAEjEKBnNpZ25hbBgQIAEoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuU2VuZFNpZ25hbEgAEikKBHN0b3AYESABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlN0b3BIABIpCgRraWxsGBIgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5LaWxsSAASOAoKZm9yZWdyb3VuZBgTIAEoCzIiLmdyYW50dHkuaW50ZXJuYWwudjEuR2V0Rm9yZWdyb3VuZEgAEisKBWZlbmNlGBQgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5GZW5jZUgAQgYKBGNhbGwiCAoGQ2FuY2VsIgkKB0dldEluZm8iHAoLR2V0RGVmYXVsdHMSDQoFb3duZXIYASABKAkiJgoFTGVhc2USCgoCaWQYASABKAkSEQoJbm90X2FmdGVyGAIgASgBIpwECgZDcmVhdGUSKQoFdHVwbGUYASABKAsyGi5ncmFudHR5LmludGVybmFsLnYxLlR1cGxlEg8KB2NvbW1hbmQYAiADKAkSCwoDY3dkGAMgASgJEjMKCWN3ZF91bmRlchgEIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuRGlyZWN0b3JpZXMSMQoDZW52GAUgAygLMiQuZ3JhbnR0eS5pbnRlcm5hbC52MS5DcmVhdGUuRW52RW50cnkSJwoEc2l6ZRgGIAEoCzIZLmdyYW50dHkuaW50ZXJuYWwudjEuU2l6ZRINCgV0aXRsZRgHIAEoCRI3CgZsYWJlbHMYCCADKAsyJy5ncmFudHR5LmludGVybmFsLnYxLkNyZWF0ZS5MYWJlbHNFbnRyeRIMCgRuYW1lGAkgASgJEg8KB2JhY2tlbmQYCiABKAkSDwoHb25fZXhpdBgLIAEoCRIyCgpjcmVhdGVkX2J5GAwgASgLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5DcmVhdGVkQnkSMQoHcmVxdWVzdBgNIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIhwKC0RpcmVjdG9yaWVzEg0KBXBhdGhzGAEgAygJIvMBCgVTdGFydBIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleRInCgRzaXplGAIgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5TaXplEjMKCWN3ZF91bmRlchgDIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuRGlyZWN0b3JpZXMSMQoHcmVxdWVzdBgEIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsSMgoKY3JlYXRlZF9ieRgFIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuQ3JlYXRlZEJ5IjYKDUdldExhdW5jaFBsYW4SJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkiegoGVXBkYXRlEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5EhIKBXRpdGxlGAIgASgJSACIAQESKwoGbGFiZWxzGAMgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5MYWJlbHNCCAoGX3RpdGxlInMKBkxhYmVscxI5CgdlbnRyaWVzGAEgAygLMiguZ3JhbnR0eS5pbnRlcm5hbC52MS5MYWJlbHMuRW50cmllc0VudHJ5Gi4KDEVudHJpZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIi8KBlJlbW92ZRIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleSIsCgNHZXQSJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkiJAoETGlzdBISCgVvd25lchgBIAEoCUgAiAEBQggKBl9vd25lciIvCg1Gb2xsb3dDaGFuZ2VzEhMKBmN1cnNvchgBIAEoCUgAiAEBQgkKB19jdXJzb3IiMgoJQXdhaXRFeGl0EiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5IpoBCgVXcml0ZRIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleRIMCgRkYXRhGAIgASgMEikKBWxlYXNlGAMgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5MZWFzZRIxCgdyZXF1ZXN0GAQgASgLMiAuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZXF1ZXN0TWFyayKDAQoGUmVzaXplEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5EicKBHNpemUYAiABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlNpemUSKQoFbGVhc2UYAyABKAsyGi5ncmFudHR5LmludGVybmFsLnYxLkxlYXNlIp8BCgpTZW5kU2lnbmFsEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5EgwKBG5hbWUYAiABKAkSKQoFbGVhc2UYAyABKAsyGi5ncmFudHR5LmludGVybmFsLnYxLkxlYXNlEjEKB3JlcXVlc3QYBCABKAsyIC5ncmFudHR5LmludGVybmFsLnYxLlJlcXVlc3RNYXJrImoKBFN0b3ASJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkSEAoIZ3JhY2VfbXMYAiABKAESKQoFbGVhc2UYAyABKAsyGi5ncmFudHR5LmludGVybmFsLnYxLkxlYXNlIlgKBEtpbGwSJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkSKQoFbGVhc2UYAiABKAsyGi5ncmFudHR5LmludGVybmFsLnYxLkxlYXNlIjYKDUdldEZvcmVncm91bmQSJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkiGgoFRmVuY2USEQoJbGVhc2VfaWRzGAEgAygJIr0ECgVSZXBseRIKCgJpZBgBIAEoDRIvCgdmYWlsdXJlGAIgASgLMhwuZ3JhbnR0eS5pbnRlcm5hbC52MS5GYWlsdXJlSAASKQoEZG9uZRgDIAEoCzIZLmdyYW50dHkuaW50ZXJuYWwudjEuRG9uZUgAEikKBGluZm8YBCABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLkluZm9IABIxCghkZWZhdWx0cxgFIAEoCzIdLmdyYW50dHkuaW50ZXJuYWwudjEuRGVmYXVsdHNIABIxCghzbmFwc2hvdBgGIAEoCzIdLmdyYW50dHkuaW50ZXJuYWwudjEuU25hcHNob3RIABI2CgtsYXVuY2hfcGxhbhgHIAEoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuTGF1bmNoUGxhbkgAEi0KBmNoYW5nZRgIIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuQ2hhbmdlSAASLwoHd3JpdHRlbhgJIAEoCzIcLmdyYW50dHkuaW50ZXJuYWwudjEuV3JpdHRlbkgAEjEKCHNpZ25hbGVkGAogASgLMh0uZ3JhbnR0eS5pbnRlcm5hbC52MS5TaWduYWxlZEgAEi8KBWVuZGVkGAsgASgLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5FbmRSZXN1bHRIABI1Cgpmb3JlZ3JvdW5kGAwgASgLMh8uZ3JhbnR0eS5pbnRlcm5hbC52MS5Gb3JlZ3JvdW5kSABCCAoGcmVzdWx0IgYKBERvbmUi4wEKBkNoYW5nZRIvCgZsaXN0ZWQYASABKAsyHS5ncmFudHR5LmludGVybmFsLnYxLlNuYXBzaG90SAASLQoIY29tcGxldGUYAiABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLkRvbmVIABIwCgdjaGFuZ2VkGAMgASgLMh0uZ3JhbnR0eS5pbnRlcm5hbC52MS5TbmFwc2hvdEgAEi8KB3JlbW92ZWQYBCABKAsyHC5ncmFudHR5LmludGVybmFsLnYxLlJlbW92ZWRIABIOCgZjdXJzb3IYBSABKAlCBgoEcGFydCJBCgdSZW1vdmVkEikKBXR1cGxlGAEgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5UdXBsZRILCgN1aWQYAiABKAkiGwoHV3JpdHRlbhIQCghsYXN0X3NlcRgBIAEoASIhCghTaWduYWxlZBIVCg1wcm9jZXNzX2dyb3VwGAEgASgNYgZwcm90bzM", [file_grantty_internal_v1_connection, file_grantty_internal_v1_records]);
+  fileDesc("CiFncmFudHR5L2ludGVybmFsL3YxL2NvbnRyb2wucHJvdG8SE2dyYW50dHkuaW50ZXJuYWwudjEirgcKB1JlcXVlc3QSCgoCaWQYASABKA0SLQoGY2FuY2VsGAIgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5DYW5jZWxIABIsCgRpbmZvGAMgASgLMhwuZ3JhbnR0eS5pbnRlcm5hbC52MS5HZXRJbmZvSAASNAoIZGVmYXVsdHMYBCABKAsyIC5ncmFudHR5LmludGVybmFsLnYxLkdldERlZmF1bHRzSAASLQoGY3JlYXRlGAUgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5DcmVhdGVIABIrCgVzdGFydBgGIAEoCzIaLmdyYW50dHkuaW50ZXJuYWwudjEuU3RhcnRIABI5CgtsYXVuY2hfcGxhbhgHIAEoCzIiLmdyYW50dHkuaW50ZXJuYWwudjEuR2V0TGF1bmNoUGxhbkgAEi0KBnVwZGF0ZRgIIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuVXBkYXRlSAASLQoGcmVtb3ZlGAkgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZW1vdmVIABInCgNnZXQYCiABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLkdldEgAEikKBGxpc3QYCyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLkxpc3RIABI1CgdjaGFuZ2VzGAwgASgLMiIuZ3JhbnR0eS5pbnRlcm5hbC52MS5Gb2xsb3dDaGFuZ2VzSAASMAoGZXhpdGVkGA0gASgLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5Bd2FpdEV4aXRIABIrCgV3cml0ZRgOIAEoCzIaLmdyYW50dHkuaW50ZXJuYWwudjEuV3JpdGVIABItCgZyZXNpemUYDyABKAsyGy5ncmFudHR5LmludGVybmFsLnYxLlJlc2l6ZUgAEjEKBnNpZ25hbBgQIAEoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuU2VuZFNpZ25hbEgAEikKBHN0b3AYESABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlN0b3BIABIpCgRraWxsGBIgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5LaWxsSAASOAoKZm9yZWdyb3VuZBgTIAEoCzIiLmdyYW50dHkuaW50ZXJuYWwudjEuR2V0Rm9yZWdyb3VuZEgAEisKBWZlbmNlGBQgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5GZW5jZUgAQgYKBGNhbGwiCAoGQ2FuY2VsIgkKB0dldEluZm8iHAoLR2V0RGVmYXVsdHMSDQoFb3duZXIYASABKAkiJgoFTGVhc2USCgoCaWQYASABKAkSEQoJbm90X2FmdGVyGAIgASgBIpwECgZDcmVhdGUSKQoFdHVwbGUYASABKAsyGi5ncmFudHR5LmludGVybmFsLnYxLlR1cGxlEg8KB2NvbW1hbmQYAiADKAkSCwoDY3dkGAMgASgJEjMKCWN3ZF91bmRlchgEIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuRGlyZWN0b3JpZXMSMQoDZW52GAUgAygLMiQuZ3JhbnR0eS5pbnRlcm5hbC52MS5DcmVhdGUuRW52RW50cnkSJwoEc2l6ZRgGIAEoCzIZLmdyYW50dHkuaW50ZXJuYWwudjEuU2l6ZRINCgV0aXRsZRgHIAEoCRI3CgZsYWJlbHMYCCADKAsyJy5ncmFudHR5LmludGVybmFsLnYxLkNyZWF0ZS5MYWJlbHNFbnRyeRIMCgRuYW1lGAkgASgJEg8KB2JhY2tlbmQYCiABKAkSDwoHb25fZXhpdBgLIAEoCRIyCgpjcmVhdGVkX2J5GAwgASgLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5DcmVhdGVkQnkSMQoHcmVxdWVzdBgNIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIhwKC0RpcmVjdG9yaWVzEg0KBXBhdGhzGAEgAygJIvMBCgVTdGFydBIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleRInCgRzaXplGAIgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5TaXplEjMKCWN3ZF91bmRlchgDIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuRGlyZWN0b3JpZXMSMQoHcmVxdWVzdBgEIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsSMgoKY3JlYXRlZF9ieRgFIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuQ3JlYXRlZEJ5IjYKDUdldExhdW5jaFBsYW4SJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkiegoGVXBkYXRlEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5EhIKBXRpdGxlGAIgASgJSACIAQESKwoGbGFiZWxzGAMgASgLMhsuZ3JhbnR0eS5pbnRlcm5hbC52MS5MYWJlbHNCCAoGX3RpdGxlInMKBkxhYmVscxI5CgdlbnRyaWVzGAEgAygLMiguZ3JhbnR0eS5pbnRlcm5hbC52MS5MYWJlbHMuRW50cmllc0VudHJ5Gi4KDEVudHJpZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIi8KBlJlbW92ZRIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleSI7CgNHZXQSJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkSDQoFa25vd24YAiABKAEicAoETGlzdBISCgVvd25lchgBIAEoCUgAiAEBEiwKBWFmdGVyGAIgASgLMh0uZ3JhbnR0eS5pbnRlcm5hbC52MS5Qb3NpdGlvbhISCgVsaW1pdBgDIAEoDUgBiAEBQggKBl9vd25lckIICgZfbGltaXQiJQoIUG9zaXRpb24SDQoFb3duZXIYASABKAkSCgoCaWQYAiABKAkiLwoNRm9sbG93Q2hhbmdlcxITCgZjdXJzb3IYASABKAlIAIgBAUIJCgdfY3Vyc29yIjIKCUF3YWl0RXhpdBIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleSKaAQoFV3JpdGUSJQoDa2V5GAEgASgLMhguZ3JhbnR0eS5pbnRlcm5hbC52MS5LZXkSDAoEZGF0YRgCIAEoDBIpCgVsZWFzZRgDIAEoCzIaLmdyYW50dHkuaW50ZXJuYWwudjEuTGVhc2USMQoHcmVxdWVzdBgEIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsigwEKBlJlc2l6ZRIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleRInCgRzaXplGAIgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5TaXplEikKBWxlYXNlGAMgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5MZWFzZSKfAQoKU2VuZFNpZ25hbBIlCgNrZXkYASABKAsyGC5ncmFudHR5LmludGVybmFsLnYxLktleRIMCgRuYW1lGAIgASgJEikKBWxlYXNlGAMgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5MZWFzZRIxCgdyZXF1ZXN0GAQgASgLMiAuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZXF1ZXN0TWFyayJqCgRTdG9wEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5EhAKCGdyYWNlX21zGAIgASgBEikKBWxlYXNlGAMgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5MZWFzZSJYCgRLaWxsEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5EikKBWxlYXNlGAIgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5MZWFzZSI2Cg1HZXRGb3JlZ3JvdW5kEiUKA2tleRgBIAEoCzIYLmdyYW50dHkuaW50ZXJuYWwudjEuS2V5IhoKBUZlbmNlEhEKCWxlYXNlX2lkcxgBIAMoCSK9BAoFUmVwbHkSCgoCaWQYASABKA0SLwoHZmFpbHVyZRgCIAEoCzIcLmdyYW50dHkuaW50ZXJuYWwudjEuRmFpbHVyZUgAEikKBGRvbmUYAyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLkRvbmVIABIpCgRpbmZvGAQgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5JbmZvSAASMQoIZGVmYXVsdHMYBSABKAsyHS5ncmFudHR5LmludGVybmFsLnYxLkRlZmF1bHRzSAASMQoIc25hcHNob3QYBiABKAsyHS5ncmFudHR5LmludGVybmFsLnYxLlNuYXBzaG90SAASNgoLbGF1bmNoX3BsYW4YByABKAsyHy5ncmFudHR5LmludGVybmFsLnYxLkxhdW5jaFBsYW5IABItCgZjaGFuZ2UYCCABKAsyGy5ncmFudHR5LmludGVybmFsLnYxLkNoYW5nZUgAEi8KB3dyaXR0ZW4YCSABKAsyHC5ncmFudHR5LmludGVybmFsLnYxLldyaXR0ZW5IABIxCghzaWduYWxlZBgKIAEoCzIdLmdyYW50dHkuaW50ZXJuYWwudjEuU2lnbmFsZWRIABIvCgVlbmRlZBgLIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuRW5kUmVzdWx0SAASNQoKZm9yZWdyb3VuZBgMIAEoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuRm9yZWdyb3VuZEgAQggKBnJlc3VsdCIGCgREb25lIuMBCgZDaGFuZ2USLwoGbGlzdGVkGAEgASgLMh0uZ3JhbnR0eS5pbnRlcm5hbC52MS5TbmFwc2hvdEgAEi0KCGNvbXBsZXRlGAIgASgLMhkuZ3JhbnR0eS5pbnRlcm5hbC52MS5Eb25lSAASMAoHY2hhbmdlZBgDIAEoCzIdLmdyYW50dHkuaW50ZXJuYWwudjEuU25hcHNob3RIABIvCgdyZW1vdmVkGAQgASgLMhwuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZW1vdmVkSAASDgoGY3Vyc29yGAUgASgJQgYKBHBhcnQiQQoHUmVtb3ZlZBIpCgV0dXBsZRgBIAEoCzIaLmdyYW50dHkuaW50ZXJuYWwudjEuVHVwbGUSCwoDdWlkGAIgASgJIhsKB1dyaXR0ZW4SEAoIbGFzdF9zZXEYASABKAEiIQoIU2lnbmFsZWQSFQoNcHJvY2Vzc19ncm91cBgBIAEoDWIGcHJvdG8z", [file_grantty_internal_v1_connection, file_grantty_internal_v1_records]);
 
 /**
  * One call of a method of `Supervisor` (supervisor/api.ts), whose fields stand in the call's message.
@@ -456,6 +456,13 @@ export type Get = Message<"grantty.internal.v1.Get"> & {
    * @generated from field: grantty.internal.v1.Key key = 1;
    */
   key?: Key | undefined;
+
+  /**
+   * Revision of the terminal's record that the client has; 0: it has none.
+   *
+   * @generated from field: double known = 2;
+   */
+  known: number;
 };
 
 /**
@@ -473,6 +480,18 @@ export type List = Message<"grantty.internal.v1.List"> & {
    * @generated from field: optional string owner = 1;
    */
   owner?: string | undefined;
+
+  /**
+   * supervisor/api.ts ListPart: of no limit, all.
+   *
+   * @generated from field: grantty.internal.v1.Position after = 2;
+   */
+  after?: Position | undefined;
+
+  /**
+   * @generated from field: optional uint32 limit = 3;
+   */
+  limit?: number | undefined;
 };
 
 /**
@@ -481,6 +500,30 @@ export type List = Message<"grantty.internal.v1.List"> & {
  */
 export const ListSchema: GenMessage<List> = /*@__PURE__*/
   messageDesc(file_grantty_internal_v1_control, 13);
+
+/**
+ * Where a terminal stands in lists.
+ *
+ * @generated from message grantty.internal.v1.Position
+ */
+export type Position = Message<"grantty.internal.v1.Position"> & {
+  /**
+   * @generated from field: string owner = 1;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message grantty.internal.v1.Position.
+ * Use `create(PositionSchema)` to create a new message.
+ */
+export const PositionSchema: GenMessage<Position> = /*@__PURE__*/
+  messageDesc(file_grantty_internal_v1_control, 14);
 
 /**
  * @generated from message grantty.internal.v1.FollowChanges
@@ -497,7 +540,7 @@ export type FollowChanges = Message<"grantty.internal.v1.FollowChanges"> & {
  * Use `create(FollowChangesSchema)` to create a new message.
  */
 export const FollowChangesSchema: GenMessage<FollowChanges> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 14);
+  messageDesc(file_grantty_internal_v1_control, 15);
 
 /**
  * @generated from message grantty.internal.v1.AwaitExit
@@ -514,7 +557,7 @@ export type AwaitExit = Message<"grantty.internal.v1.AwaitExit"> & {
  * Use `create(AwaitExitSchema)` to create a new message.
  */
 export const AwaitExitSchema: GenMessage<AwaitExit> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 15);
+  messageDesc(file_grantty_internal_v1_control, 16);
 
 /**
  * supervisor/api.ts WriteSpec.
@@ -548,7 +591,7 @@ export type Write = Message<"grantty.internal.v1.Write"> & {
  * Use `create(WriteSchema)` to create a new message.
  */
 export const WriteSchema: GenMessage<Write> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 16);
+  messageDesc(file_grantty_internal_v1_control, 17);
 
 /**
  * @generated from message grantty.internal.v1.Resize
@@ -575,7 +618,7 @@ export type Resize = Message<"grantty.internal.v1.Resize"> & {
  * Use `create(ResizeSchema)` to create a new message.
  */
 export const ResizeSchema: GenMessage<Resize> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 17);
+  messageDesc(file_grantty_internal_v1_control, 18);
 
 /**
  * @generated from message grantty.internal.v1.SendSignal
@@ -607,7 +650,7 @@ export type SendSignal = Message<"grantty.internal.v1.SendSignal"> & {
  * Use `create(SendSignalSchema)` to create a new message.
  */
 export const SendSignalSchema: GenMessage<SendSignal> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 18);
+  messageDesc(file_grantty_internal_v1_control, 19);
 
 /**
  * @generated from message grantty.internal.v1.Stop
@@ -634,7 +677,7 @@ export type Stop = Message<"grantty.internal.v1.Stop"> & {
  * Use `create(StopSchema)` to create a new message.
  */
 export const StopSchema: GenMessage<Stop> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 19);
+  messageDesc(file_grantty_internal_v1_control, 20);
 
 /**
  * @generated from message grantty.internal.v1.Kill
@@ -656,7 +699,7 @@ export type Kill = Message<"grantty.internal.v1.Kill"> & {
  * Use `create(KillSchema)` to create a new message.
  */
 export const KillSchema: GenMessage<Kill> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 20);
+  messageDesc(file_grantty_internal_v1_control, 21);
 
 /**
  * @generated from message grantty.internal.v1.GetForeground
@@ -673,7 +716,7 @@ export type GetForeground = Message<"grantty.internal.v1.GetForeground"> & {
  * Use `create(GetForegroundSchema)` to create a new message.
  */
 export const GetForegroundSchema: GenMessage<GetForeground> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 21);
+  messageDesc(file_grantty_internal_v1_control, 22);
 
 /**
  * @generated from message grantty.internal.v1.Fence
@@ -690,7 +733,7 @@ export type Fence = Message<"grantty.internal.v1.Fence"> & {
  * Use `create(FenceSchema)` to create a new message.
  */
 export const FenceSchema: GenMessage<Fence> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 22);
+  messageDesc(file_grantty_internal_v1_control, 23);
 
 /**
  * The answer to a request: one message, or for `list` and `changes` any number of parts and then
@@ -787,7 +830,7 @@ export type Reply = Message<"grantty.internal.v1.Reply"> & {
  * Use `create(ReplySchema)` to create a new message.
  */
 export const ReplySchema: GenMessage<Reply> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 23);
+  messageDesc(file_grantty_internal_v1_control, 24);
 
 /**
  * @generated from message grantty.internal.v1.Done
@@ -800,7 +843,7 @@ export type Done = Message<"grantty.internal.v1.Done"> & {
  * Use `create(DoneSchema)` to create a new message.
  */
 export const DoneSchema: GenMessage<Done> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 24);
+  messageDesc(file_grantty_internal_v1_control, 25);
 
 /**
  * A part of supervisor/api.ts TerminalChange. A snapshot of all terminals comes one by one.
@@ -856,7 +899,7 @@ export type Change = Message<"grantty.internal.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 25);
+  messageDesc(file_grantty_internal_v1_control, 26);
 
 /**
  * @generated from message grantty.internal.v1.Removed
@@ -878,7 +921,7 @@ export type Removed = Message<"grantty.internal.v1.Removed"> & {
  * Use `create(RemovedSchema)` to create a new message.
  */
 export const RemovedSchema: GenMessage<Removed> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 26);
+  messageDesc(file_grantty_internal_v1_control, 27);
 
 /**
  * supervisor/api.ts WriteResult.
@@ -897,7 +940,7 @@ export type Written = Message<"grantty.internal.v1.Written"> & {
  * Use `create(WrittenSchema)` to create a new message.
  */
 export const WrittenSchema: GenMessage<Written> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 27);
+  messageDesc(file_grantty_internal_v1_control, 28);
 
 /**
  * supervisor/api.ts SignalResult.
@@ -916,5 +959,5 @@ export type Signaled = Message<"grantty.internal.v1.Signaled"> & {
  * Use `create(SignaledSchema)` to create a new message.
  */
 export const SignaledSchema: GenMessage<Signaled> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_control, 28);
+  messageDesc(file_grantty_internal_v1_control, 29);
 
