@@ -5,7 +5,7 @@ import { AttachFrameKind, type Denied } from '../gen/public/grantty/v1/stream_pb
 import { AttachmentKind, type ExitStatus } from '../gen/public/grantty/v1/terminal_pb.js';
 import { DetachScanner } from './detachKeys.js';
 import { ExitCode } from './exitCode.js';
-import { isLoss, LOSS_NOTE } from './interruption.js';
+import { isLoss, LOSS_NOTE, rewindNote } from './interruption.js';
 import { note, writeBytes } from './output.js';
 import { processExitCode } from './processExit.js';
 import { QueryFilter } from './queryFilter.js';
@@ -99,6 +99,7 @@ async function attached(
       onInterruption: (failure, attempt) => {
         if (attempt === 1 && isLoss(failure)) screen?.note(LOSS_NOTE);
       },
+      onRewind: (lastSeq) => screen?.note(rewindNote(lastSeq)),
     },
   );
   using lent = new Screen();

@@ -99,8 +99,20 @@ class ResumingAttachment implements Attachment {
   }
 
   async start(): Promise<void> {
-    const { started } = await this.#connect(await this.source.token());
+    const token = await this.source.token();
+    const { started } = await this.#connect(token).catch((failure: unknown) => {
+      if (!this.#moved(failure)) throw failure;
+      return this.#connect(token);
+    });
     this.#first = { case: 'started', value: started };
+  }
+
+  /** Whether the failure was that the place to go on from is gone, and there is another one now. */
+  #moved(failure: unknown): boolean {
+    const lastSeq = this.options.onRewind && this.#position.rewound(failure);
+    if (lastSeq === undefined) return false;
+    this.options.onRewind?.(lastSeq);
+    return true;
   }
 
   async *#run(): AsyncGenerator<AttachEvent, void, undefined> {
@@ -182,8 +194,10 @@ class ResumingAttachment implements Attachment {
     let latest = failure;
     let token = usedToken;
     for (;;) {
-      const attempt = await this.#reconnection.wait(latest, token);
-      this.options.onInterruption?.(latest, attempt);
+      if (!this.#moved(latest)) {
+        const attempt = await this.#reconnection.wait(latest, token);
+        this.options.onInterruption?.(latest, attempt);
+      }
       try {
         token = await this.source.token();
         const { inputInDoubt } = await this.#connect(token);

@@ -25,6 +25,8 @@ export interface AttachOptions {
   readonly signal?: AbortSignal;
   /** Told why the stream broke, before each attempt to resume it; attempts count from 1. */
   readonly onInterruption?: (failure: unknown, attempt: number) => void;
+  /** As of a watch; without it the attachment fails with LOG_REWOUND. */
+  readonly onRewind?: (lastSeq: bigint) => void;
   readonly pacing?: Pacing;
 }
 

@@ -5,6 +5,7 @@ import type {
   WatchRequestSchema,
   WatchResponse,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
+import { CallError } from './failure.js';
 import type { Init } from './grpc.js';
 
 export type Start = NonNullable<Init<typeof WatchRequestSchema>['start']>;
@@ -28,7 +29,8 @@ export class Position {
   }
 
   started(started: Started): void {
-    this.#logEpoch ??= started.logEpoch;
+    // What the caller has held in an earlier epoch too: the server has compared.
+    this.#logEpoch = started.logEpoch;
     // From here on live output counts, also that of a time without a connection.
     if (this.#lastSeq === undefined && this.start?.case === 'live') {
       this.#lastSeq = started.nextSeq - 1n;
@@ -40,6 +42,21 @@ export class Position {
     if (this.#lastSeq === undefined) return this.start;
     const epoch = this.#logEpoch === undefined ? {} : { logEpoch: this.#logEpoch };
     return { case: 'after', value: { afterSeq: this.#lastSeq, ...epoch } };
+  }
+
+  /**
+   * Goes back to where the failure says that the log ends now; the seq of the last event that still
+   * holds. Undefined when that is not what the failure says.
+   */
+  rewound(failure: unknown): bigint | undefined {
+    if (!(failure instanceof CallError) || failure.reason !== 'LOG_REWOUND') return undefined;
+    const { last_seq, log_epoch } = failure.metadata;
+    if (last_seq === undefined || log_epoch === undefined) return undefined;
+    const lastSeq = BigInt(last_seq);
+    if (this.#lastSeq === undefined || lastSeq >= this.#lastSeq) return undefined;
+    this.#lastSeq = lastSeq;
+    this.#logEpoch = Number(log_epoch);
+    return lastSeq;
   }
 
   /** Takes note of the event; false when the caller has it already. */

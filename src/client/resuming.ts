@@ -30,6 +30,8 @@ export interface ResumableStream<E extends StreamEvent> {
   }): AsyncIterable<{ readonly event: E }>;
   /** Takes note of an event; false when it is not for the caller. Not asked for `expiring` and `closing`. */
   take(event: Known<E>): boolean;
+  /** Whether the failure was that the place to go on from is gone, and `open` has another one now. */
+  moved?(failure: unknown): boolean;
 }
 
 /** Pulled: a caller that waits between events holds back the server's stream and no more. */
@@ -75,6 +77,7 @@ async function* resumed<E extends StreamEvent>(
       }
       if (!renewed) return;
     } catch (failure) {
+      if (stream.moved?.(failure)) continue;
       const attempt = await reconnection.wait(failure, token);
       options.onInterruption?.(failure, attempt);
     }

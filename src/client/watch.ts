@@ -10,7 +10,14 @@ import { type Connected, type ResumeOptions, resuming } from './resuming.js';
 
 export type WatchRequestInit = Init<typeof WatchRequestSchema>;
 export type WatchEvent = Exclude<WatchResponse['event'], { case: undefined }>;
-export type WatchOptions = ResumeOptions;
+
+export interface WatchOptions extends ResumeOptions {
+  /**
+   * Called when a power cut has taken the end of the log: what was given after `lastSeq` is void, and
+   * the events go on after it, some seqs a second time. Without this the watch throws LOG_REWOUND.
+   */
+  readonly onRewind?: (lastSeq: bigint) => void;
+}
 
 /** What the streams of terminals need of a connection. */
 export interface StreamSource extends Connected {
@@ -21,7 +28,7 @@ export interface StreamSource extends Connected {
 }
 
 /**
- * The events in the order of the contract, each seq once, however often the connection is lost: one
+ * The events in the order of the contract, each seq once unless `onRewind` is called, however often the connection is lost: one
  * `started`, outputs and exits, and one `closing` where the server ended the stream for good.
  * Closing the client ends the iteration without a word.
  * @throws CallError, StatusError
@@ -46,6 +53,12 @@ export function watch(
         const isGiven = isFirst;
         isFirst = false;
         return isGiven;
+      },
+      moved: (failure) => {
+        const lastSeq = options.onRewind && position.rewound(failure);
+        if (lastSeq === undefined) return false;
+        options.onRewind?.(lastSeq);
+        return true;
       },
     },
     options,

@@ -1,5 +1,6 @@
 /** The durable record of a terminal: what meta.json says, and its states. */
 import type { ExitStatus, TerminalSize } from './event.js';
+import type { LogRewind } from './logRewind.js';
 import type { Name, TerminalTuple } from './names.js';
 
 /**
@@ -66,6 +67,8 @@ export interface TerminalRecord extends TerminalTuple {
   readonly updatedAt: number;
   /** Raised when a power cut may have taken events that a client had seen. */
   readonly logEpoch: number;
+  /** What of each earlier epoch survived, oldest first; absent when none was lost. */
+  readonly logRewinds?: readonly LogRewind[];
   /** The create request that made it, so that a retry finds it. */
   readonly request?: RequestMark;
 }

@@ -1,5 +1,6 @@
 /** Where a stream begins: what the request says, against what the log has. */
 import { fieldInvalid, GranttyError } from '../core/errors.js';
+import { survivingSeq } from '../core/logRewind.js';
 import type { LogPosition } from '../gen/public/grantty/v1/stream_pb.js';
 import type { LogReader } from '../store/reader/logReader.js';
 import type { TerminalSnapshot } from '../supervisor/api.js';
@@ -58,11 +59,13 @@ export function afterPosition(
   lastSeq: number,
 ): number {
   const after = parseCount('after_seq', afterSeq);
-  if (after > 0 && logEpoch !== undefined && logEpoch !== record.logEpoch) {
-    // What survived of the caller's epoch is not on record, so all of it is in doubt.
-    throw new GranttyError('LOG_REWOUND', 'the log lost its end in a power cut; read it again', {
-      metadata: { last_seq: '0', log_epoch: String(record.logEpoch) },
-    });
+  const surviving = logEpoch === undefined ? after : survivingSeq(record, logEpoch);
+  if (after > surviving) {
+    throw new GranttyError(
+      'LOG_REWOUND',
+      `the log lost its end in a power cut: what came after ${surviving} is gone`,
+      { metadata: { last_seq: String(surviving), log_epoch: String(record.logEpoch) } },
+    );
   }
   if (after > lastSeq) {
     throw fieldInvalid('after_seq', `is beyond the log, which ends at ${lastSeq}`);

@@ -50,6 +50,7 @@ export function recordToJson(record: TerminalRecord): string {
     updated_at: record.updatedAt / 1000,
     log_epoch: record.logEpoch,
     request: request && { key: request.key, body_hash: request.bodyHash },
+    log_rewinds: record.logRewinds?.map(({ epoch, lastSeq }) => ({ epoch, last_seq: lastSeq })),
   };
   const lines = Object.entries(members)
     .filter(([, value]) => value !== undefined)
@@ -111,6 +112,7 @@ const recordShape = z.object({
   updated_at: seconds.optional(),
   log_epoch: count.default(1),
   request: z.object({ key: text, body_hash: text }).optional(),
+  log_rewinds: z.array(z.object({ epoch: count, last_seq: count })).optional(),
 });
 
 /**
@@ -163,6 +165,9 @@ export function recordFromJson(json: string): TerminalRecord {
     logEpoch: found.log_epoch,
     ...(found.request && {
       request: { key: found.request.key, bodyHash: found.request.body_hash },
+    }),
+    ...(found.log_rewinds && {
+      logRewinds: found.log_rewinds.map(({ epoch, last_seq }) => ({ epoch, lastSeq: last_seq })),
     }),
   };
 }

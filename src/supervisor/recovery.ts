@@ -1,6 +1,7 @@
 /** What a lost supervisor left: its processes are ended, and their end is put on record. */
 import { randomUUID } from 'node:crypto';
 import type { ExitEvent } from '../core/event.js';
+import { addRewind } from '../core/logRewind.js';
 import { isLive, type TerminalRecord } from '../core/terminal.js';
 import { endTree } from '../pty/processTree.js';
 import { EventLog } from '../store/eventLog.js';
@@ -19,13 +20,13 @@ export const SUPERVISOR_LOST = 'supervisor-lost';
  * another program wrote by the specification alone gets a uid.
  */
 export async function recover(
-  context: SupervisorContext,
+  context: Pick<SupervisorContext, 'bootId' | 'logOptions' | 'now'>,
   dir: string,
   record: TerminalRecord,
 ): Promise<TerminalRecord> {
   if (record.uid === '') return recover(context, dir, { ...record, uid: randomUUID() });
   if (!isLive(record.state)) return record;
-  const { marks, pid = 0, socket: _socket, ...kept } = record;
+  const { marks, pid = 0 } = record;
   const rebooted = marks !== undefined && marks.bootId !== context.bootId;
   if (marks && !rebooted) {
     const { nonce, startTime } = marks;
@@ -34,6 +35,9 @@ export async function recover(
   }
   const log = await EventLog.open(dir, context.logOptions);
   try {
+    const { socket: _socket, ...kept } = rebooted
+      ? await rewound(dir, record, log.nextSeq - 1)
+      : record;
     const recorded = log.lastExit;
     const known = recorded && (recorded.instance ?? 1) === record.instance ? recorded : undefined;
     const exit: ExitEvent = known ?? {
@@ -50,17 +54,34 @@ export async function recover(
     const { type: _type, seq: _seq, timeMicros, instance: _instance, ...status } = exit;
     const recovered: TerminalRecord = {
       ...kept,
-      ...(marks && { marks }),
-      ...(pid > 0 && { pid }),
       state: known ? 'exited' : 'error',
       exit: status,
       exitedAt: Math.floor(timeMicros / 1000),
       updatedAt: context.now(),
-      logEpoch: record.logEpoch + (rebooted ? 1 : 0),
     };
     await writeRecord(dir, recovered, { sync: true });
     return recovered;
   } finally {
     await log.close();
   }
+}
+
+/**
+ * Begins another epoch of a log that a power cut may have shortened. On disk before anything is
+ * appended: a recovery that is itself cut short must not take its own exit for what survived. The
+ * marks go, as no process of another boot is left, so that the epoch is raised once.
+ */
+async function rewound(
+  dir: string,
+  { marks: _marks, pid: _pid, ...record }: TerminalRecord,
+  lastSeq: number,
+): Promise<TerminalRecord> {
+  const rewind = { epoch: record.logEpoch, lastSeq };
+  const next: TerminalRecord = {
+    ...record,
+    logEpoch: record.logEpoch + 1,
+    logRewinds: addRewind(record.logRewinds ?? [], rewind),
+  };
+  await writeRecord(dir, next, { sync: true });
+  return next;
 }

@@ -96,6 +96,44 @@ describe('attach', () => {
     await expect(grantty.attach(open)).rejects.toMatchObject({ reason: 'GRANT_MISSING' });
   });
 
+  it('goes on from the last seq that holds when a power cut took the end of the log, and says so', async () => {
+    const told: string[] = [];
+    let calls = 0;
+    let breakCall = () => {};
+    await using server = await attachServer(async (call, frames) => {
+      calls += 1;
+      const opened = await frame(frames);
+      const start = opened?.case === 'open' ? opened.value.start : undefined;
+      if (calls === 1) {
+        for (const message of [started(), output(1n), output(2n)]) call.write(message);
+        breakCall = () => call.emit('error', failure({ code: status.UNAVAILABLE }));
+      } else if (start?.case === 'after' && start.value.afterSeq === 2n) {
+        const metadata = { last_seq: '1', log_epoch: '2' };
+        call.emit('error', failure({ code: status.ABORTED, reason: 'LOG_REWOUND', metadata }));
+      } else {
+        for (const message of [started(), output(2n)]) call.write(message);
+        call.end();
+      }
+    });
+    using grantty = client(server.address);
+    const attachment = await grantty.attach(open, {
+      pacing,
+      onRewind: (seq) => told.push(`rewind ${seq}`),
+    });
+    for await (const event of attachment.events) {
+      told.push(event.case === 'output' ? `output ${event.value.seq}` : event.case);
+      if (told.length === 3) breakCall();
+    }
+    expect(told).toEqual([
+      'started',
+      'output 1',
+      'output 2',
+      'rewind 1',
+      'reconnected',
+      'output 2',
+    ]);
+  });
+
   it('cuts long input into frames of 64 KiB and keeps the order of concurrent calls', async () => {
     const sizes: number[] = [];
     const bytes: Buffer[] = [];

@@ -238,6 +238,107 @@ describe('watch', () => {
     expect(calls).toBe(1);
   });
 
+  describe('when a power cut took the end of the log', () => {
+    const rewound = () =>
+      failure({
+        code: status.ABORTED,
+        reason: 'LOG_REWOUND',
+        metadata: { last_seq: '1', log_epoch: '2' },
+      });
+
+    it('goes on from the last seq that holds, under the new epoch, and says so in between', async () => {
+      const starts: unknown[] = [];
+      const told: string[] = [];
+      let breakCall = () => {};
+      await using server = await fakeServer({
+        watch: (call) => {
+          const { start } = call.request;
+          starts.push(start.case === 'after' ? start.value : undefined);
+          if (starts.length === 1) {
+            for (const message of [started(1n), output(1n), output(2n)]) call.write(message);
+            breakCall = () => call.emit('error', failure({ code: status.UNAVAILABLE }));
+          } else if (starts.length === 2) {
+            call.emit('error', rewound());
+          } else {
+            for (const message of [started(3n, 2), output(2n), exited(3n)]) call.write(message);
+            call.end();
+          }
+        },
+      });
+      using client = connect({
+        address: server.address,
+        ca: certificates.ca,
+        token: async () => 'token-1',
+      });
+      const options = {
+        pacing: recordedPacing(),
+        onRewind: (seq: bigint) => told.push(`rewind ${seq}`),
+      };
+      for await (const event of client.watch({ terminal: { id: 't' } }, options)) {
+        told.push(...summary([event]));
+        if (told.length === 3) breakCall();
+      }
+      expect(told).toEqual(['started', 'output 1', 'output 2', 'rewind 1', 'output 2', 'exited 3']);
+      expect(starts).toEqual([
+        undefined,
+        expect.objectContaining({ afterSeq: 2n, logEpoch: 1 }),
+        expect.objectContaining({ afterSeq: 1n, logEpoch: 2 }),
+      ]);
+    });
+
+    it('does so for a position that was kept from an earlier run too', async () => {
+      const told: bigint[] = [];
+      await using server = await fakeServer({
+        watch: (call) => {
+          if (afterSeq(call) === 9n) call.emit('error', rewound());
+          else {
+            for (const message of [started(3n, 2), output(2n)]) call.write(message);
+            call.end();
+          }
+        },
+      });
+      using client = connect({
+        address: server.address,
+        ca: certificates.ca,
+        token: async () => 'token-1',
+      });
+      const events: WatchEvent[] = [];
+      const start = { case: 'after', value: { afterSeq: 9n, logEpoch: 1 } } as const;
+      const watching = client.watch(
+        { terminal: { id: 't' }, start },
+        { pacing: recordedPacing(), onRewind: (seq) => told.push(seq) },
+      );
+      for await (const event of watching) events.push(event);
+      expect(told).toEqual([1n]);
+      expect(summary(events)).toEqual(['started', 'output 2']);
+    });
+  });
+
+  it('keeps the present epoch, and not the one that it began in', async () => {
+    const epochs: unknown[] = [];
+    let breakCall = () => {};
+    await using server = await fakeServer({
+      watch: (call) => {
+        const { start } = call.request;
+        epochs.push(start.case === 'after' ? start.value.logEpoch : undefined);
+        call.write(started(9n, epochs.length));
+        call.write(output(BigInt(epochs.length)));
+        if (epochs.length === 3) call.end();
+        breakCall = () => call.emit('error', failure({ code: status.UNAVAILABLE }));
+      },
+    });
+    using client = connect({
+      address: server.address,
+      ca: certificates.ca,
+      token: async () => 'token-1',
+    });
+    const watching = client.watch({ terminal: { id: 't' } }, { pacing: recordedPacing() });
+    for await (const event of watching) {
+      if (event.case === 'output' && event.value.seq < 3n) breakCall();
+    }
+    expect(epochs).toEqual([undefined, 1, 2]);
+  });
+
   it('does not try again what failed before it was open for the first time', async () => {
     let calls = 0;
     const watching = watched({

@@ -44,6 +44,7 @@ const full: TerminalRecord = {
   updatedAt: 6,
   logEpoch: 1,
   request: { key: 'k', bodyHash: 'h' },
+  logRewinds: [{ epoch: 1, lastSeq: 3 }],
 };
 
 describe('the page of the on-disk format', () => {

@@ -158,17 +158,38 @@ describe('Watch', () => {
       });
     });
 
-    it('tells a log that lost its end from one that grew, by the epoch', async () => {
-      terminal.record = { ...terminal.record, logEpoch: 2 };
-      const stream = watch({ start: { case: 'after', value: { afterSeq: 2n, logEpoch: 1 } } });
-      await stream.rest();
-      expect(stream.error?.code).toBe(status.ABORTED);
-      expect(detailsOf(stream.error).info?.reason).toBe('LOG_REWOUND');
-      const same = await started({
-        start: { case: 'after', value: { afterSeq: 2n, logEpoch: 2 } },
-      });
-      expect((await same.next())?.event.case).toBe('output');
-      same.call.cancel();
+    it.each([
+      [1, 3n, '2'],
+      [2, 4n, '3'],
+      [9, 1n, '0'],
+    ])(
+      'tells who saw more of epoch %i than a power cut left, and up to where it holds',
+      async (logEpoch, afterSeq, lastSeq) => {
+        const logRewinds = [
+          { epoch: 1, lastSeq: 2 },
+          { epoch: 2, lastSeq: 3 },
+        ];
+        terminal.record = { ...terminal.record, logEpoch: 3, logRewinds };
+        const stream = watch({ start: { case: 'after', value: { afterSeq, logEpoch } } });
+        expect(await stream.rest()).toEqual([]);
+        expect(stream.error?.code).toBe(status.ABORTED);
+        expect(detailsOf(stream.error).info).toMatchObject({
+          reason: 'LOG_REWOUND',
+          metadata: { last_seq: lastSeq, log_epoch: '3' },
+        });
+      },
+    );
+
+    it('goes on under the present epoch for who saw no more than a power cut left', async () => {
+      const logRewinds = [{ epoch: 1, lastSeq: 2 }];
+      terminal.record = { ...terminal.record, logEpoch: 2, logRewinds };
+      for (const logEpoch of [1, 2]) {
+        const stream = watch({ start: { case: 'after', value: { afterSeq: 2n, logEpoch } } });
+        const first = await stream.next();
+        expect(first?.event).toMatchObject({ case: 'started', value: { logEpoch: 2 } });
+        expect((await stream.next())?.event).toMatchObject({ case: 'output', value: { seq: 3n } });
+        stream.call.cancel();
+      }
     });
   });
 

@@ -92,12 +92,13 @@ describe('meta.json', () => {
       exit: { exitCode: 143, signal: 'SIGTERM', reason: 'r', survivors: 0 },
       exitedAt: 1735689601500,
       request: { key: 'k', bodyHash: 'h' },
+      logRewinds: [{ epoch: 1, lastSeq: 3 }],
     };
     const value = JSON.parse(recordToJson(full));
     expect(Object.keys(value)).toEqual(
       `id agent session owner cwd command state socket created_at uid instance pid started_by cols
        rows title labels backend name on_exit created_by exit_code signal reason survivors exited_at
-       updated_at log_epoch request`.split(/\s+/),
+       updated_at log_epoch request log_rewinds`.split(/\s+/),
     );
     expect(Object.keys(value.started_by)).toEqual(['nonce', 'start_time', 'boot_id']);
     expect(value).toMatchObject({ exit_code: 143, exited_at: 1735689601.5, owner: '1000' });
@@ -150,6 +151,7 @@ describe('meta.json', () => {
       updatedAt: millis,
       logEpoch: count,
       request: optional(fc.record({ key: text, bodyHash: text })),
+      logRewinds: optional(fc.array(fc.record({ epoch: count, lastSeq: count }))),
     });
     fc.assert(
       fc.property(arbitrary, ({ exit, ...fields }) => {

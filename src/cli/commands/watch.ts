@@ -4,7 +4,7 @@ import type { WatchRequestInit } from '../../client/watch.js';
 import { action } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { UsageError } from '../exitCode.js';
-import { isLoss, LOSS_NOTE } from '../interruption.js';
+import { isLoss, LOSS_NOTE, rewindNote } from '../interruption.js';
 import { note, writeBytes } from '../output.js';
 import { parseCount } from '../values.js';
 
@@ -54,6 +54,7 @@ export function watchCommand(): Command {
           onInterruption: (failure, attempt) => {
             if (attempt === 1 && isLoss(failure)) note(LOSS_NOTE);
           },
+          onRewind: (lastSeq) => note(rewindNote(lastSeq)),
         });
         for await (const event of events) {
           if (flags.json) {

@@ -47,17 +47,18 @@ export function decodeSnapshot(snapshot: wire.Snapshot, known?: TerminalRecord):
 }
 
 function encodeRecord(record: TerminalRecord): MessageInitShape<typeof wire.RecordSchema> {
-  const { owner, agent, session, id, createdBy, command, ...same } = record;
+  const { owner, agent, session, id, createdBy, command, logRewinds, ...same } = record;
   return {
     ...same,
     tuple: { owner, agent, session, id },
     command: [...command],
     createdBy: createdBy && encodeCreatedBy(createdBy),
+    logRewinds: (logRewinds ?? []).map((rewind) => ({ ...rewind })),
   };
 }
 
 function decodeRecord(record: wire.Record): TerminalRecord {
-  const { marks, createdBy, exit, request } = record;
+  const { marks, createdBy, exit, request, logRewinds } = record;
   return defined<TerminalRecord>({
     ...decodeTuple(record.tuple),
     cwd: record.cwd,
@@ -81,6 +82,10 @@ function decodeRecord(record: wire.Record): TerminalRecord {
     updatedAt: record.updatedAt,
     logEpoch: record.logEpoch,
     request: decodeRequestMark(request),
+    logRewinds:
+      logRewinds.length > 0
+        ? logRewinds.map(({ epoch, lastSeq }) => ({ epoch, lastSeq }))
+        : undefined,
   });
 }
 

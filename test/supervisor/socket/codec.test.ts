@@ -66,6 +66,7 @@ const record: fc.Arbitrary<TerminalRecord> = fc.record(
     updatedAt: count,
     logEpoch: fc.nat(1000),
     request,
+    logRewinds: fc.array(whole({ epoch: fc.nat(1000), lastSeq: count }), { minLength: 1 }),
   },
   {
     requiredKeys: [

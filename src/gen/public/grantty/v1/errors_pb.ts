@@ -22,7 +22,7 @@ export const file_grantty_v1_errors: GenFile = /*@__PURE__*/
  *   decision_id      the audit record of the decision, to be quoted to an operator
  *   required_action  the capability that was missing, such as `terminal.write`
  *   first_seq        with SEQ_TRIMMED: the oldest sequence number that is still there
- *   last_seq         with LOG_REWOUND: the last durable sequence number; on streams: the last one
+ *   last_seq         with LOG_REWOUND: the last sequence number of the caller's epoch that holds; on streams: the last one
  *   log_epoch        with LOG_REWOUND: the epoch that the log is in now
  * BadRequest, PreconditionFailure, QuotaFailure and RetryInfo of google.rpc stand beside it where
  * they fit. A status INTERNAL, CANCELLED or DEADLINE_EXCEEDED carries no reason.

@@ -36,8 +36,10 @@ export type LogPosition = Message<"grantty.v1.LogPosition"> & {
   afterSeq: bigint;
 
   /**
-   * Epoch that after_seq was seen in, from Started, WriteResponse or Terminal. Absent: not checked,
-   * and a log that lost its end in a power cut goes unnoticed.
+   * Epoch that after_seq was seen in, from Started, WriteResponse or Terminal. An epoch that has
+   * passed is well where the log still has all up to after_seq: delivery goes on, and Started says
+   * the present epoch. Where it has not: ABORTED LOG_REWOUND, whose last_seq says up to where it has.
+   * Absent: not checked, and a log that lost its end in a power cut goes unnoticed.
    *
    * @generated from field: optional uint32 log_epoch = 2;
    */

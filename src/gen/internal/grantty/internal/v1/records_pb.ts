@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file grantty/internal/v1/records.proto.
  */
 export const file_grantty_internal_v1_records: GenFile = /*@__PURE__*/
-  fileDesc("CiFncmFudHR5L2ludGVybmFsL3YxL3JlY29yZHMucHJvdG8SE2dyYW50dHkuaW50ZXJuYWwudjEiIgoEU2l6ZRIMCgRjb2xzGAEgASgNEgwKBHJvd3MYAiABKA0iQgoFVHVwbGUSDQoFb3duZXIYASABKAkSDQoFYWdlbnQYAiABKAkSDwoHc2Vzc2lvbhgDIAEoCRIKCgJpZBgEIAEoCSJMCglDcmVhdGVkQnkSDgoGaXNzdWVyGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDgoGZ3JhbnRzGAMgAygJEg4KBmFjdG9ycxgEIAMoCSJCCgxQcm9jZXNzTWFya3MSDQoFbm9uY2UYASABKAkSEgoKc3RhcnRfdGltZRgCIAEoARIPCgdib290X2lkGAMgASgJIi0KC1JlcXVlc3RNYXJrEgsKA2tleRgBIAEoCRIRCglib2R5X2hhc2gYAiABKAkimAEKCkV4aXRTdGF0dXMSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESEwoGc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFgoJc3Vydml2b3JzGAQgASgNSAOIAQFCDAoKX2V4aXRfY29kZUIJCgdfc2lnbmFsQgkKB19yZWFzb25CDAoKX3N1cnZpdm9ycyKyBQoGUmVjb3JkEikKBXR1cGxlGAEgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5UdXBsZRILCgNjd2QYAiABKAkSDwoHY29tbWFuZBgDIAMoCRINCgVzdGF0ZRgEIAEoCRITCgZzb2NrZXQYBSABKAlIAIgBARISCgpjcmVhdGVkX2F0GAYgASgBEgsKA3VpZBgHIAEoCRIQCghpbnN0YW5jZRgIIAEoDRIQCgNwaWQYCSABKA1IAYgBARIwCgVtYXJrcxgKIAEoCzIhLmdyYW50dHkuaW50ZXJuYWwudjEuUHJvY2Vzc01hcmtzEicKBHNpemUYCyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlNpemUSDQoFdGl0bGUYDCABKAkSNwoGbGFiZWxzGA0gAygLMicuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZWNvcmQuTGFiZWxzRW50cnkSDwoHYmFja2VuZBgOIAEoCRIMCgRuYW1lGA8gASgJEg8KB29uX2V4aXQYECABKAkSMgoKY3JlYXRlZF9ieRgRIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuQ3JlYXRlZEJ5Ei0KBGV4aXQYEiABKAsyHy5ncmFudHR5LmludGVybmFsLnYxLkV4aXRTdGF0dXMSFgoJZXhpdGVkX2F0GBMgASgBSAKIAQESEgoKdXBkYXRlZF9hdBgUIAEoARIRCglsb2dfZXBvY2gYFSABKA0SMQoHcmVxdWVzdBgWIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIJCgdfc29ja2V0QgYKBF9waWRCDAoKX2V4aXRlZF9hdCJ9CgpBdHRhY2htZW50EhUKDWF0dGFjaG1lbnRfaWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhIKBWFjdG9yGAQgASgJSACIAQESDQoFc2luY2UYBSABKAESDAoEbW9kZRgGIAEoCUIICgZfYWN0b3IixAEKCFNuYXBzaG90EisKBnJlY29yZBgBIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuUmVjb3JkEhEKCWZpcnN0X3NlcRgCIAEoARIQCghuZXh0X3NlcRgDIAEoARI0CgthdHRhY2htZW50cxgEIAMoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuQXR0YWNobWVudBITCgZwYXVzZWQYBSABKAlIAIgBARIQCghyZXZpc2lvbhgGIAEoAUIJCgdfcGF1c2VkIo8BCgRJbmZvEhEKCWlzb2xhdGlvbhgBIAEoCRIUCgxzdGF0ZV9kaXJfaWQYAiABKAkSCwoDcGlkGAMgASgNEg8KB3ZlcnNpb24YBCABKAkSGgoSbWF4X2xpdmVfdGVybWluYWxzGAUgASgNEiQKHG1heF9saXZlX3Rlcm1pbmFsc19wZXJfb3duZXIYBiABKA0iKAoIRGVmYXVsdHMSDwoHY29tbWFuZBgBIAMoCRILCgNjd2QYAiABKAkijQEKCkxhdW5jaFBsYW4SDwoHY29tbWFuZBgBIAMoCRILCgNjd2QYAiABKAkSNQoDZW52GAMgAygLMiguZ3JhbnR0eS5pbnRlcm5hbC52MS5MYXVuY2hQbGFuLkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLQoQU3Vydml2aW5nUHJvY2VzcxILCgNwaWQYASABKA0SDAoEY29tbRgCIAEoCSKYAQoJRW5kUmVzdWx0EjgKCXN1cnZpdm9ycxgBIAMoCzIlLmdyYW50dHkuaW50ZXJuYWwudjEuU3Vydml2aW5nUHJvY2VzcxIRCglxdWllc2NlbnQYAiABKAgSDwoHY2VydGFpbhgDIAEoCBItCgRleGl0GAQgASgLMh8uZ3JhbnR0eS5pbnRlcm5hbC52MS5FeGl0U3RhdHVzInIKCkZvcmVncm91bmQSGgoNcHJvY2Vzc19ncm91cBgBIAEoDUgAiAEBEhsKE3NoZWxsX2luX2ZvcmVncm91bmQYAiABKAgSGQoRd2FpdGluZ19mb3JfaW5wdXQYAyABKAlCEAoOX3Byb2Nlc3NfZ3JvdXAi/QEKB0ZhaWx1cmUSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSPAoIbWV0YWRhdGEYAyADKAsyKi5ncmFudHR5LmludGVybmFsLnYxLkZhaWx1cmUuTWV0YWRhdGFFbnRyeRIyCgp2aW9sYXRpb25zGAQgAygLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5WaW9sYXRpb24SGwoOcmV0cnlfYWZ0ZXJfbXMYBSABKAFIAIgBARovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3JldHJ5X2FmdGVyX21zIi8KCVZpb2xhdGlvbhINCgVmaWVsZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCWIGcHJvdG8z");
+  fileDesc("CiFncmFudHR5L2ludGVybmFsL3YxL3JlY29yZHMucHJvdG8SE2dyYW50dHkuaW50ZXJuYWwudjEiIgoEU2l6ZRIMCgRjb2xzGAEgASgNEgwKBHJvd3MYAiABKA0iQgoFVHVwbGUSDQoFb3duZXIYASABKAkSDQoFYWdlbnQYAiABKAkSDwoHc2Vzc2lvbhgDIAEoCRIKCgJpZBgEIAEoCSJMCglDcmVhdGVkQnkSDgoGaXNzdWVyGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDgoGZ3JhbnRzGAMgAygJEg4KBmFjdG9ycxgEIAMoCSJCCgxQcm9jZXNzTWFya3MSDQoFbm9uY2UYASABKAkSEgoKc3RhcnRfdGltZRgCIAEoARIPCgdib290X2lkGAMgASgJIi0KC1JlcXVlc3RNYXJrEgsKA2tleRgBIAEoCRIRCglib2R5X2hhc2gYAiABKAkimAEKCkV4aXRTdGF0dXMSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESEwoGc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFgoJc3Vydml2b3JzGAQgASgNSAOIAQFCDAoKX2V4aXRfY29kZUIJCgdfc2lnbmFsQgkKB19yZWFzb25CDAoKX3N1cnZpdm9ycyLnBQoGUmVjb3JkEikKBXR1cGxlGAEgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5UdXBsZRILCgNjd2QYAiABKAkSDwoHY29tbWFuZBgDIAMoCRINCgVzdGF0ZRgEIAEoCRITCgZzb2NrZXQYBSABKAlIAIgBARISCgpjcmVhdGVkX2F0GAYgASgBEgsKA3VpZBgHIAEoCRIQCghpbnN0YW5jZRgIIAEoDRIQCgNwaWQYCSABKA1IAYgBARIwCgVtYXJrcxgKIAEoCzIhLmdyYW50dHkuaW50ZXJuYWwudjEuUHJvY2Vzc01hcmtzEicKBHNpemUYCyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlNpemUSDQoFdGl0bGUYDCABKAkSNwoGbGFiZWxzGA0gAygLMicuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZWNvcmQuTGFiZWxzRW50cnkSDwoHYmFja2VuZBgOIAEoCRIMCgRuYW1lGA8gASgJEg8KB29uX2V4aXQYECABKAkSMgoKY3JlYXRlZF9ieRgRIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuQ3JlYXRlZEJ5Ei0KBGV4aXQYEiABKAsyHy5ncmFudHR5LmludGVybmFsLnYxLkV4aXRTdGF0dXMSFgoJZXhpdGVkX2F0GBMgASgBSAKIAQESEgoKdXBkYXRlZF9hdBgUIAEoARIRCglsb2dfZXBvY2gYFSABKA0SMQoHcmVxdWVzdBgWIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsSMwoLbG9nX3Jld2luZHMYFyADKAsyHi5ncmFudHR5LmludGVybmFsLnYxLkxvZ1Jld2luZBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19zb2NrZXRCBgoEX3BpZEIMCgpfZXhpdGVkX2F0IiwKCUxvZ1Jld2luZBINCgVlcG9jaBgBIAEoDRIQCghsYXN0X3NlcRgCIAEoASJ9CgpBdHRhY2htZW50EhUKDWF0dGFjaG1lbnRfaWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhIKBWFjdG9yGAQgASgJSACIAQESDQoFc2luY2UYBSABKAESDAoEbW9kZRgGIAEoCUIICgZfYWN0b3IixAEKCFNuYXBzaG90EisKBnJlY29yZBgBIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuUmVjb3JkEhEKCWZpcnN0X3NlcRgCIAEoARIQCghuZXh0X3NlcRgDIAEoARI0CgthdHRhY2htZW50cxgEIAMoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuQXR0YWNobWVudBITCgZwYXVzZWQYBSABKAlIAIgBARIQCghyZXZpc2lvbhgGIAEoAUIJCgdfcGF1c2VkIo8BCgRJbmZvEhEKCWlzb2xhdGlvbhgBIAEoCRIUCgxzdGF0ZV9kaXJfaWQYAiABKAkSCwoDcGlkGAMgASgNEg8KB3ZlcnNpb24YBCABKAkSGgoSbWF4X2xpdmVfdGVybWluYWxzGAUgASgNEiQKHG1heF9saXZlX3Rlcm1pbmFsc19wZXJfb3duZXIYBiABKA0iKAoIRGVmYXVsdHMSDwoHY29tbWFuZBgBIAMoCRILCgNjd2QYAiABKAkijQEKCkxhdW5jaFBsYW4SDwoHY29tbWFuZBgBIAMoCRILCgNjd2QYAiABKAkSNQoDZW52GAMgAygLMiguZ3JhbnR0eS5pbnRlcm5hbC52MS5MYXVuY2hQbGFuLkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLQoQU3Vydml2aW5nUHJvY2VzcxILCgNwaWQYASABKA0SDAoEY29tbRgCIAEoCSKYAQoJRW5kUmVzdWx0EjgKCXN1cnZpdm9ycxgBIAMoCzIlLmdyYW50dHkuaW50ZXJuYWwudjEuU3Vydml2aW5nUHJvY2VzcxIRCglxdWllc2NlbnQYAiABKAgSDwoHY2VydGFpbhgDIAEoCBItCgRleGl0GAQgASgLMh8uZ3JhbnR0eS5pbnRlcm5hbC52MS5FeGl0U3RhdHVzInIKCkZvcmVncm91bmQSGgoNcHJvY2Vzc19ncm91cBgBIAEoDUgAiAEBEhsKE3NoZWxsX2luX2ZvcmVncm91bmQYAiABKAgSGQoRd2FpdGluZ19mb3JfaW5wdXQYAyABKAlCEAoOX3Byb2Nlc3NfZ3JvdXAi/QEKB0ZhaWx1cmUSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSPAoIbWV0YWRhdGEYAyADKAsyKi5ncmFudHR5LmludGVybmFsLnYxLkZhaWx1cmUuTWV0YWRhdGFFbnRyeRIyCgp2aW9sYXRpb25zGAQgAygLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5WaW9sYXRpb24SGwoOcmV0cnlfYWZ0ZXJfbXMYBSABKAFIAIgBARovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3JldHJ5X2FmdGVyX21zIi8KCVZpb2xhdGlvbhINCgVmaWVsZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCWIGcHJvdG8z");
 
 /**
  * core/event.ts TerminalSize.
@@ -314,6 +314,13 @@ export type Record = Message<"grantty.internal.v1.Record"> & {
    * @generated from field: grantty.internal.v1.RequestMark request = 22;
    */
   request?: RequestMark | undefined;
+
+  /**
+   * core/logRewind.ts; none: absent.
+   *
+   * @generated from field: repeated grantty.internal.v1.LogRewind log_rewinds = 23;
+   */
+  logRewinds: LogRewind[];
 };
 
 /**
@@ -322,6 +329,30 @@ export type Record = Message<"grantty.internal.v1.Record"> & {
  */
 export const RecordSchema: GenMessage<Record> = /*@__PURE__*/
   messageDesc(file_grantty_internal_v1_records, 6);
+
+/**
+ * core/logRewind.ts LogRewind.
+ *
+ * @generated from message grantty.internal.v1.LogRewind
+ */
+export type LogRewind = Message<"grantty.internal.v1.LogRewind"> & {
+  /**
+   * @generated from field: uint32 epoch = 1;
+   */
+  epoch: number;
+
+  /**
+   * @generated from field: double last_seq = 2;
+   */
+  lastSeq: number;
+};
+
+/**
+ * Describes the message grantty.internal.v1.LogRewind.
+ * Use `create(LogRewindSchema)` to create a new message.
+ */
+export const LogRewindSchema: GenMessage<LogRewind> = /*@__PURE__*/
+  messageDesc(file_grantty_internal_v1_records, 7);
 
 /**
  * supervisor/api.ts AttachmentInfo.
@@ -365,7 +396,7 @@ export type Attachment = Message<"grantty.internal.v1.Attachment"> & {
  * Use `create(AttachmentSchema)` to create a new message.
  */
 export const AttachmentSchema: GenMessage<Attachment> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 7);
+  messageDesc(file_grantty_internal_v1_records, 8);
 
 /**
  * supervisor/api.ts TerminalSnapshot.
@@ -413,7 +444,7 @@ export type Snapshot = Message<"grantty.internal.v1.Snapshot"> & {
  * Use `create(SnapshotSchema)` to create a new message.
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 8);
+  messageDesc(file_grantty_internal_v1_records, 9);
 
 /**
  * supervisor/api.ts SupervisorInfo.
@@ -457,7 +488,7 @@ export type Info = Message<"grantty.internal.v1.Info"> & {
  * Use `create(InfoSchema)` to create a new message.
  */
 export const InfoSchema: GenMessage<Info> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 9);
+  messageDesc(file_grantty_internal_v1_records, 10);
 
 /**
  * supervisor/api.ts OwnerDefaults.
@@ -481,7 +512,7 @@ export type Defaults = Message<"grantty.internal.v1.Defaults"> & {
  * Use `create(DefaultsSchema)` to create a new message.
  */
 export const DefaultsSchema: GenMessage<Defaults> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 10);
+  messageDesc(file_grantty_internal_v1_records, 11);
 
 /**
  * supervisor/api.ts LaunchPlan.
@@ -510,7 +541,7 @@ export type LaunchPlan = Message<"grantty.internal.v1.LaunchPlan"> & {
  * Use `create(LaunchPlanSchema)` to create a new message.
  */
 export const LaunchPlanSchema: GenMessage<LaunchPlan> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 11);
+  messageDesc(file_grantty_internal_v1_records, 12);
 
 /**
  * supervisor/api.ts SurvivingProcess.
@@ -534,7 +565,7 @@ export type SurvivingProcess = Message<"grantty.internal.v1.SurvivingProcess"> &
  * Use `create(SurvivingProcessSchema)` to create a new message.
  */
 export const SurvivingProcessSchema: GenMessage<SurvivingProcess> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 12);
+  messageDesc(file_grantty_internal_v1_records, 13);
 
 /**
  * supervisor/api.ts EndResult.
@@ -568,7 +599,7 @@ export type EndResult = Message<"grantty.internal.v1.EndResult"> & {
  * Use `create(EndResultSchema)` to create a new message.
  */
 export const EndResultSchema: GenMessage<EndResult> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 13);
+  messageDesc(file_grantty_internal_v1_records, 14);
 
 /**
  * supervisor/api.ts ForegroundState.
@@ -597,7 +628,7 @@ export type Foreground = Message<"grantty.internal.v1.Foreground"> & {
  * Use `create(ForegroundSchema)` to create a new message.
  */
 export const ForegroundSchema: GenMessage<Foreground> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 14);
+  messageDesc(file_grantty_internal_v1_records, 15);
 
 /**
  * core/errors.ts GranttyError, without its cause, which stays in the log of the process that saw it.
@@ -636,7 +667,7 @@ export type Failure = Message<"grantty.internal.v1.Failure"> & {
  * Use `create(FailureSchema)` to create a new message.
  */
 export const FailureSchema: GenMessage<Failure> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 15);
+  messageDesc(file_grantty_internal_v1_records, 16);
 
 /**
  * core/errors.ts FieldViolation.
@@ -660,5 +691,5 @@ export type Violation = Message<"grantty.internal.v1.Violation"> & {
  * Use `create(ViolationSchema)` to create a new message.
  */
 export const ViolationSchema: GenMessage<Violation> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 16);
+  messageDesc(file_grantty_internal_v1_records, 17);
 
