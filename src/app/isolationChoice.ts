@@ -9,6 +9,8 @@ export interface IsolationFacts {
   readonly isLocal: boolean;
   /** Of this process. */
   readonly uid: number;
+  /** Another process runs the terminals, and may be root where this one is not. */
+  readonly isElsewhere?: boolean;
   readonly allowSharedUid: boolean;
 }
 
@@ -16,7 +18,7 @@ export interface IsolationFacts {
 export function chooseIsolation(facts: IsolationFacts): Isolation {
   const { uid } = facts;
   const runAs = facts.runAs ?? defaultFor(uid);
-  if (runAs.mode !== 'shared-uid' && uid !== 0) {
+  if (runAs.mode !== 'shared-uid' && uid !== 0 && !facts.isElsewhere) {
     throw new ConfigurationError(
       `run_as.mode ${runAs.mode} needs a server that runs as root, and this one has uid ${uid}`,
     );

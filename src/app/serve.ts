@@ -58,6 +58,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     isLocal,
     uid: process.getuid?.() ?? 0,
     allowSharedUid: options.allowSharedUid,
+    isElsewhere: options.supervisor === 'external',
   });
   const pop = chooseProof(config, isLocal);
   await using authority = await openAuthority({ stateDir, config, logger });
@@ -76,6 +77,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   await authority.record(audit.trail);
 
   let address = formatAddress(listen);
+  let isSupervised = true;
+  let tellHealth = () => {};
   await using supervisor = await openSupervisor({
     kind: options.supervisor,
     stateDir,
@@ -85,6 +88,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     logger,
     locator: () => `grpc://${address}`,
     superviseArguments: options.superviseArguments,
+    onChange: (connected) => {
+      isSupervised = connected;
+      tellHealth();
+    },
   });
   await using sessions = openSessions({ supervisor, stateDir: stateDir.path });
   await using server = await createServer({
@@ -114,6 +121,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   });
   address = formatAddress({ host: listen.host, port: server.port });
+  tellHealth = () => server.supervisorIs(isSupervised);
+  tellHealth();
   using _watching = policies.watch((set) => {
     server.recheck();
     audit.policyChanged(set);

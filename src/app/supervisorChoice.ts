@@ -17,7 +17,12 @@ import { connectSupervisor } from '../supervisor/socket/socketClient.js';
 import type { Configuration } from './config.js';
 import { supervisorLimits } from './supervisorLimits.js';
 
-export type SupervisorKind = 'in-process' | 'detached';
+/**
+ * - `detached`: a process of its own, started where none answers and again when it is lost; the default
+ * - `external`: a process that somebody else starts, and starts again, a service manager say
+ * - `in-process`: no process of its own; its terminals end with this one
+ */
+export type SupervisorKind = 'detached' | 'external' | 'in-process';
 
 /** What the detached supervisor that a server starts writes to standard error. */
 const LOG_FILE = 'supervisor.log';
@@ -36,13 +41,13 @@ export interface SupervisorOptions {
   readonly locator: (tuple: TerminalTuple) => string;
   /** Arguments of `ctx` that make a supervisor with the isolation that this server chose. */
   readonly superviseArguments: readonly string[];
+  /** Hears when a supervisor outside of this process was lost, and when there is one again. */
+  readonly onChange: (connected: boolean) => void;
+  /** Milliseconds for which an external one is waited for. Default: as for one that is started. */
+  readonly patienceMs?: number;
 }
 
-/**
- * In process: terminals end with this process. Detached: the supervisor that answers on the
- * directory's socket, else one that is started and outlives this process with all its terminals.
- * @throws Error that says what to do
- */
+/** Disposing ends one in this process with its terminals, and leaves any other. @throws Error that says what to do */
 export async function openSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   return options.kind === 'in-process' ? supervise(options) : connect(options);
 }
@@ -77,12 +82,15 @@ async function connect(options: SupervisorOptions): Promise<Supervisor> {
   const { stateDir, logger, isolation } = options;
   const path = supervisorSocket(stateDir.path);
   const onChange = (connected: boolean) => {
-    if (!connected) void replaceLost(options);
+    options.onChange(connected);
+    if (!connected && options.kind === 'detached') void replaceLost(options);
   };
   const link = { path, stateDirId: stateDir.id, log: logger, onChange };
   await ensurePrivateDir(dirname(path));
   const running = await connectSupervisor(link).catch(() => undefined);
-  const supervisor = running ?? (await startAndConnect(options, link));
+  const supervisor =
+    running ??
+    (await (options.kind === 'external' ? awaitExternal : startAndConnect)(options, link));
   const info = await supervisor.info();
   if (info.isolation === isolation.mode) return supervisor;
   await supervisor[Symbol.asyncDispose]();
@@ -91,9 +99,26 @@ async function connect(options: SupervisorOptions): Promise<Supervisor> {
   );
 }
 
+type Link = Parameters<typeof connectSupervisor>[0];
+
+async function awaitExternal(
+  { stateDir, logger, patienceMs = START_PATIENCE_MS }: SupervisorOptions,
+  link: Link,
+): Promise<Supervisor> {
+  logger.warn({ path: link.path, patienceMs }, 'no supervisor answers yet; waiting for it');
+  try {
+    return await connectSupervisor({ ...link, patienceMs });
+  } catch (error) {
+    throw new Error(
+      `no supervisor answered at ${link.path} within ${patienceMs / 1000} s, and with --supervisor external none is started: start it ("ctx supervise --state-dir ${stateDir.path}", or its unit), or leave the flag out`,
+      { cause: error },
+    );
+  }
+}
+
 async function startAndConnect(
   { stateDir, logger, superviseArguments }: SupervisorOptions,
-  link: Parameters<typeof connectSupervisor>[0],
+  link: Link,
 ): Promise<Supervisor> {
   const logPath = join(stateDir.path, LOG_FILE);
   const child = await start(superviseArguments, logPath);

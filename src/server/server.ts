@@ -64,6 +64,14 @@ import { watchTerminals } from './watchTerminals.js';
 
 const services = [TerminalService, SessionService, GrantService, ServerService];
 
+const serviceNames = services.map(({ typeName }) => typeName);
+
+/** The whole server, by the empty name, and what answers nothing of use without the supervisor. */
+const supervised = [
+  '',
+  ...[TerminalService, SessionService, ServerService].map(({ typeName }) => typeName),
+];
+
 const files = [
   file_grantty_v1_terminal_service,
   file_grantty_v1_session_service,
@@ -111,6 +119,11 @@ export interface GranttyServer extends AsyncDisposable {
   revoke(what: Revoked): Promise<RevocationResult>;
   /** Has open streams look at their authority again: after a revocation, new keys, a new policy. */
   recheck(): void;
+  /**
+   * Whether the supervisor answers; at first it does. Without it health says NOT_SERVING for the
+   * server as a whole and for every service but GrantService, which revokes and delegates all the same.
+   */
+  supervisorIs(there: boolean): void;
   /** Connections from now on get this certificate. */
   replaceTls(material: TlsMaterial): void;
   /**
@@ -135,7 +148,9 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     'grpc.enable_channelz': 0,
   });
   addServices(server, context);
-  const health = new HealthImplementation(servingStatus('SERVING'));
+  const health = new HealthImplementation(
+    Object.fromEntries(['', ...serviceNames].map((name) => [name, 'SERVING' as const])),
+  );
   health.addToServer(server);
   addReflection(server, files);
 
@@ -149,9 +164,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
 
   const { streams, hub } = context;
   const drain = async (graceMs: number): Promise<void> => {
-    for (const service of Object.keys(servingStatus('NOT_SERVING'))) {
-      health.setStatus(service, 'NOT_SERVING');
-    }
+    for (const service of ['', ...serviceNames]) health.setStatus(service, 'NOT_SERVING');
     streams.drain();
     // Tells every connection to go once its calls are done. What does not, the listener cuts off:
     // clients take that for UNAVAILABLE, and a reset by grpc-js for CANCELLED.
@@ -170,6 +183,12 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     },
     revoke: (what) => context.revoker.begin(what).done,
     recheck: () => streams.recheck(),
+    supervisorIs(there) {
+      if (streams.draining) return;
+      for (const service of supervised) {
+        health.setStatus(service, there ? 'SERVING' : 'NOT_SERVING');
+      }
+    },
     replaceTls: (material) => tls?.replace(material),
     drain,
     [Symbol.asyncDispose]: () => drain(0),
@@ -223,7 +242,6 @@ function addServices(server: Server, context: ServerContext): void {
     status: (error, { path, peer }) => statusOf(error, logger, { path, peer: peer.address }),
     unimplemented: () => new Unimplemented(),
   };
-  const names = services.map((service) => service.typeName);
   server.addService(
     serviceDefinition(TerminalService),
     serviceHandlers(
@@ -243,7 +261,7 @@ function addServices(server: Server, context: ServerContext): void {
   );
   server.addService(
     serviceDefinition(ServerService),
-    serviceHandlers(ServerService, serverInfo(context, names), boundary),
+    serviceHandlers(ServerService, serverInfo(context, serviceNames), boundary),
   );
   server.addService(
     serviceDefinition(GrantService),
@@ -261,12 +279,5 @@ function addServices(server: Server, context: ServerContext): void {
   server.addService(
     serviceDefinition(SessionService),
     serviceHandlers(SessionService, sessionCalls(context), boundary),
-  );
-}
-
-/** The whole server goes by the empty name. */
-function servingStatus(status: 'SERVING' | 'NOT_SERVING'): Record<string, typeof status> {
-  return Object.fromEntries(
-    ['', ...services.map(({ typeName }) => typeName)].map((name) => [name, status]),
   );
 }

@@ -162,6 +162,19 @@ describe('whom terminals run as', () => {
   );
 });
 
+describe('whom terminals run as, with a supervisor that somebody else starts', () => {
+  const facts = { isLocal: false, uid: 990, allowSharedUid: false, isElsewhere: true };
+
+  it('is the owner or a fixed user though this server is not root', () => {
+    const runAs = { mode: 'by-uid', min_uid: 1000 } as const;
+    expect(chooseIsolation({ ...facts, runAs })).toEqual({ mode: 'by-uid', minUid: 1000 });
+  });
+
+  it('is refused to be the server itself beyond loopback all the same', () => {
+    expect(() => chooseIsolation({ ...facts, runAs: undefined })).toThrow('--allow-shared-uid');
+  });
+});
+
 describe('proof of possession', () => {
   const { tls } = parse(minimal);
   const withCa = { ...tls, client_ca: '/ca.pem' };

@@ -39,6 +39,23 @@ describe('the server', () => {
     }
   });
 
+  it('is not healthy without its supervisor, but for grants, and is again with it', async () => {
+    await using harness = await Harness.start();
+    const statuses = async () => {
+      const names = ['', 'TerminalService', 'SessionService', 'ServerService', 'GrantService'];
+      const said: string[] = [];
+      for (const name of names) {
+        said.push((await healthOf(harness, name && `grantty.v1.${name}`)).status);
+      }
+      return said;
+    };
+    const [up, down] = ['SERVING', 'NOT_SERVING'];
+    harness.server.supervisorIs(false);
+    expect(await statuses()).toEqual([down, down, down, down, up]);
+    harness.server.supervisorIs(true);
+    expect(await statuses()).toEqual([up, up, up, up, up]);
+  });
+
   it('describes its services to reflection without a token', async () => {
     await using harness = await Harness.start();
     const { names, files } = await reflect(harness);

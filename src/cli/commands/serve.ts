@@ -10,7 +10,7 @@ interface Flags {
   readonly listen?: string;
   readonly dev?: boolean;
   readonly allowSharedUid?: boolean;
-  readonly supervisor?: 'in-process' | 'detached';
+  readonly supervisor?: 'detached' | 'external' | 'in-process';
 }
 
 export function serveCommand(): Command {
@@ -27,8 +27,8 @@ export function serveCommand(): Command {
     .addOption(
       new Option(
         '--supervisor <kind>',
-        'detached: terminals outlive this server (default); in-process: they end with it',
-      ).choices(['detached', 'in-process']),
+        'detached: terminals outlive this server (default); external: likewise, and somebody else starts the supervisor; in-process: they end with it',
+      ).choices(['detached', 'external', 'in-process']),
     )
     .action(
       action(async (flags: Flags) => {

@@ -8,7 +8,7 @@ import {
 } from '../../gen/internal/grantty/internal/v1/control_pb.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
-import { MAX_PENDING_REQUESTS, unavailable, unsound } from './protocol.js';
+import { MAX_PENDING_REQUESTS, MAX_WAITING_BYTES, unavailable, unsound } from './protocol.js';
 import { RecordMemory } from './recordMemory.js';
 
 export type Call = NonNullable<MessageInitShape<typeof RequestSchema>['call']>;
@@ -35,6 +35,7 @@ export class ControlClient {
   readonly #frames: FrameSocket;
   readonly #pending = new Map<number, Sink>();
   #lastId = 0;
+  #heard = 0;
   #lost: GranttyError | undefined;
 
   constructor(frames: FrameSocket) {
@@ -52,8 +53,14 @@ export class ControlClient {
     return this.#lost === undefined;
   }
 
-  close(): void {
-    this.#frames.destroy();
+  /** Messages that have come so far. */
+  get heard(): number {
+    return this.#heard;
+  }
+
+  /** Every call that waits fails; without a reason, for no fault of the supervisor. */
+  close(reason?: Error): void {
+    this.#frames.destroy(reason);
   }
 
   /** The id by which the call can be cancelled. @throws SUPERVISOR_UNAVAILABLE */
@@ -61,6 +68,9 @@ export class ControlClient {
     if (this.#lost) throw this.#lost;
     if (this.#pending.size >= MAX_PENDING_REQUESTS) {
       throw unavailable('too many calls wait for the supervisor');
+    }
+    if (this.#frames.waitingBytes > MAX_WAITING_BYTES) {
+      throw unavailable('the supervisor does not read what it is asked');
     }
     const id = this.#freeId();
     this.#frames.post(RequestSchema, create(RequestSchema, { id, call }));
@@ -120,6 +130,7 @@ export class ControlClient {
   }
 
   #answer({ id, result }: Reply): void {
+    this.#heard += 1;
     const sink = this.#pending.get(id);
     // A call that was cancelled while its answer was under way.
     if (!sink) return;

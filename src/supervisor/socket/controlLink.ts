@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ControlClient } from './controlClient.js';
 import { type Address, dial } from './dial.js';
 import { type SocketLog, unavailable } from './protocol.js';
+import { endWhenSilent } from './silence.js';
 
 /** Milliseconds between attempts to connect: doubled from the shortest to the longest. */
 const SHORTEST_WAIT_MS = 20;
@@ -12,6 +13,8 @@ export interface LinkOptions extends Address {
   readonly log: SocketLog;
   /** Milliseconds for which the first connection is tried; 0, the default, tries once. */
   readonly patienceMs?: number;
+  /** Default: see `SILENCE_MS`. */
+  readonly silenceMs?: number;
   /** Hears when the connection was lost, and when there is one again. */
   readonly onChange?: (connected: boolean) => void;
 }
@@ -57,6 +60,7 @@ export class ControlLink implements AsyncDisposable {
   async #keep(first: ControlClient): Promise<void> {
     const { log, onChange } = this.#options;
     for (let client = first; ; ) {
+      endWhenSilent(client, this.#options.silenceMs);
       const failure = await client.closed;
       this.#client = undefined;
       this.#onLost();

@@ -68,6 +68,11 @@ export class FrameSocket {
     return this.#postedBytes <= MAX_POSTED_BYTES || this.#flush();
   }
 
+  /** Bytes that were sent or posted and that the kernel has not taken. */
+  get waitingBytes(): number {
+    return this.#socket.writableLength + this.#postedBytes;
+  }
+
   /** Resolves when the other end has read on, or the connection is gone. */
   async drained(): Promise<void> {
     if (!this.#socket.writableNeedDrain) return;

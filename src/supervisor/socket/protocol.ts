@@ -16,6 +16,18 @@ export const HANDSHAKE_MS = 5_000;
  */
 export const MAX_PENDING_REQUESTS = 16_384;
 
+/**
+ * Bytes of requests that the kernel has not taken: above it a request is refused. Holds some hundred
+ * full writes; as many only wait where the supervisor is stuck.
+ */
+export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Milliseconds without a word from a supervisor, which is asked for one all the while, after which it
+ * counts as lost. Above any pause of a busy host, and below what callers without a deadline put up with.
+ */
+export const SILENCE_MS = 10_000;
+
 /** The part of a logger that is used here; pino's logger is one. */
 export interface SocketLog {
   info(fields: object, message: string): void;

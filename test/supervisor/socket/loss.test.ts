@@ -1,4 +1,8 @@
+import { createServer } from 'node:net';
+import { create } from '@bufbuild/protobuf';
+import { sizeDelimitedEncode } from '@bufbuild/protobuf/wire';
 import { AsyncQueue } from '../../../src/core/asyncQueue.js';
+import { WelcomeSchema } from '../../../src/gen/internal/grantty/internal/v1/connection_pb.js';
 import type { LiveItem, Supervisor, TerminalChange } from '../../../src/supervisor/api.js';
 import { connectSupervisor } from '../../../src/supervisor/socket/socketClient.js';
 import { serveSupervisor } from '../../../src/supervisor/socket/socketServer.js';
@@ -9,6 +13,13 @@ import { FakeChannel, fakeSnapshot, fakeSupervisor } from './fakeSupervisor.js';
 const key = { owner, id: name('a') };
 const agent = { kind: 'agent', subject: 's', principal: 'p' } as const;
 const never = new AbortController().signal;
+const info = {
+  isolation: 'shared-uid',
+  stateDirId,
+  version: 'test',
+  maxLiveTerminals: 1,
+  maxLiveTerminalsPerOwner: 1,
+} as const;
 const unavailable = { reason: 'SUPERVISOR_UNAVAILABLE' };
 
 /** Everything waits, until the connection ends it. */
@@ -42,6 +53,7 @@ function linkStates() {
   const seen: boolean[] = [];
   let wake = () => {};
   return {
+    seen: seen as readonly boolean[],
     onChange: (connected: boolean) => {
       seen.push(connected);
       wake();
@@ -108,6 +120,84 @@ describe('a supervisor that is lost', () => {
     expect((await supervisor.get(key))?.record.id).toBe('a');
     await using _again = await supervisor.attach(key, agent);
     await second[Symbol.asyncDispose]();
+  });
+
+  it('counts as lost when it holds the connection and says nothing', async () => {
+    await using directory = await socketDir();
+    const options = { path: directory.path, stateDirId, log };
+    const frozen = { ...waiting(), info: () => new Promise<never>(() => {}) };
+    await using _server = await serveSupervisor(fakeSupervisor(frozen), options);
+    const states = linkStates();
+    const patience = { silenceMs: 200, onChange: states.onChange };
+    await using supervisor = await connectSupervisor({ ...options, ...patience });
+    const input = await supervisor.attach(key, agent);
+    await expect(supervisor.exited(key, never)).rejects.toMatchObject(unavailable);
+    await expect(input.send(Buffer.from('x'), lease)).rejects.toMatchObject(unavailable);
+    await states.until(true);
+    expect(states.seen.slice(0, 2)).toEqual([false, true]);
+  });
+
+  it('is kept as long as it says anything, however long a call takes', async () => {
+    await using directory = await socketDir();
+    const options = { path: directory.path, stateDirId, log };
+    let asked = 0;
+    let end = () => {};
+    const enough = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const busy: Supervisor = {
+      ...waiting(),
+      info: async () => {
+        asked += 1;
+        if (asked === 12) end();
+        return { ...info, pid: asked };
+      },
+      exited: async (_, signal) => {
+        await enough;
+        signal.throwIfAborted();
+        return fakeSnapshot('a');
+      },
+    };
+    await using _server = await serveSupervisor(fakeSupervisor(busy), options);
+    const states = linkStates();
+    // Three times as long as silence would be borne.
+    const patience = { silenceMs: 400, onChange: states.onChange };
+    await using supervisor = await connectSupervisor({ ...options, ...patience });
+    expect((await supervisor.exited(key, never)).record.id).toBe('a');
+    expect(states.seen).toEqual([]);
+  });
+
+  it('refuses more when it does not read what it is asked', async () => {
+    await using directory = await socketDir();
+    const deaf = createServer((socket) => {
+      socket.once('data', () => {
+        socket.write(
+          sizeDelimitedEncode(
+            WelcomeSchema,
+            create(WelcomeSchema, { outcome: { case: 'control', value: {} } }),
+          ),
+        );
+        socket.pause();
+      });
+      ended = () => socket.destroy();
+    });
+    let ended = () => {};
+    await new Promise<void>((resolve) => deaf.listen(directory.path, resolve));
+    const supervisor = await connectSupervisor({ path: directory.path, stateDirId, log });
+    const data = Buffer.alloc(64 * 1024);
+    // What does not fit the kernel's buffer waits; 16 MiB of it, and not more.
+    const writes = Array.from({ length: 300 }, () => supervisor.write(key, { data, lease }));
+    const results = Promise.allSettled(writes);
+    const refused = await Promise.race(writes.map((each) => each.catch((error: Error) => error)));
+    expect(refused).toMatchObject({ ...unavailable, message: expect.stringContaining('read') });
+    await supervisor[Symbol.asyncDispose]();
+    const lost = (await results).filter(
+      (each) => each.status === 'rejected' && !String(each.reason).includes('read'),
+    );
+    expect(lost.length).toBeGreaterThan(16 * 15);
+    const closed = new Promise((resolve) => deaf.close(resolve));
+    ended();
+    await closed;
   });
 
   it('ends input and output of a connection of their own that is lost', async () => {
