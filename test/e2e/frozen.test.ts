@@ -60,7 +60,7 @@ describe('a process that is frozen', () => {
     using health = healthClient(server.settings.GRANTTY_ADDRESS ?? '', ca);
     const terminal = { id: 'counts' };
     await client.terminals.createTerminal({ agent: 'a', ...terminal, command: counter });
-    const watched = watchAll(client, { terminal }, AbortSignal.timeout(60_000));
+    const watched = watchAll(client, { terminal }, AbortSignal.timeout(120_000));
     await client.terminals.wait({ terminal, condition: { case: 'pattern', value: 'line 20\\n' } });
     const { token } = await client.grants.delegate({
       actor: 'helper',
@@ -117,7 +117,7 @@ describe('a process that is frozen', () => {
     expect(await failureOf(helper.grants.introspect({}))).toMatchObject({
       reason: 'GRANT_REVOKED',
     });
-  }, 120_000);
+  }, 150_000);
 
   it('as the server, leaves terminals running, and its watchers miss no byte', async () => {
     const bytes = 4_000_000;
