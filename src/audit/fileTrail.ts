@@ -189,10 +189,13 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     this.#sealed = true;
     // Both at once, so that nothing gets in behind the last checkpoint.
     const sealing = this.#checkpoints.take(true);
-    await this.#queue.close();
-    await sealing;
-    await this.#checkpoints.settled();
-    await this.ledger.close();
+    try {
+      await this.#queue.close();
+      await sealing;
+      await this.#checkpoints.settled();
+    } finally {
+      await this.ledger.close();
+    }
   }
 
   #intent(record: IntentRecord): Written {

@@ -170,8 +170,11 @@ export class Ledger {
 
   async close(): Promise<void> {
     await this.#syncing;
-    await this.current?.file.close();
-    await this.reserve.close();
+    try {
+      await this.current?.file.close();
+    } finally {
+      await this.reserve.close();
+    }
   }
 
   async #openDay(timeMs: number): Promise<{ readonly name: string; readonly file: AuditFile }> {

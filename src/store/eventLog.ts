@@ -123,8 +123,7 @@ export class EventLog implements AsyncDisposable {
     try {
       await this.sync();
     } finally {
-      await this.#index.close();
-      await this.#handle.close();
+      await this.#index.close().finally(() => this.#handle.close());
     }
   }
 

@@ -54,16 +54,21 @@ export class LogIndex {
       await unlink(path).catch(ignoreMissing);
       return new LogIndex(path, undefined, 0, 0);
     }
-    let rows = await countRows(handle);
-    let lastOffset = 0;
-    while (rows > 0) {
-      const last = await readRow(handle, HEADER_ROWS + rows - 1);
-      lastOffset = last && last.offset < end ? last.offset : 0;
-      if (lastOffset > 0) break;
-      rows--;
+    try {
+      let rows = await countRows(handle);
+      let lastOffset = 0;
+      while (rows > 0) {
+        const last = await readRow(handle, HEADER_ROWS + rows - 1);
+        lastOffset = last && last.offset < end ? last.offset : 0;
+        if (lastOffset > 0) break;
+        rows--;
+      }
+      await handle.truncate((HEADER_ROWS + rows) * ROW_BYTES);
+      return new LogIndex(path, handle, rows, lastOffset);
+    } catch (error) {
+      await handle.close();
+      throw error;
     }
-    await handle.truncate((HEADER_ROWS + rows) * ROW_BYTES);
-    return new LogIndex(path, handle, rows, lastOffset);
   }
 
   /** A line begins here; kept when the last one kept is far enough away. */
@@ -127,11 +132,15 @@ async function openIndex(path: string, access: 'read' | 'write'): Promise<FileHa
     ignoreMissing(error);
     return undefined;
   }
-  const mark = Buffer.alloc(ROW_BYTES);
-  await handle.read(mark, 0, ROW_BYTES, 0);
-  if (mark.equals(FORMAT_MARK)) return handle;
-  await handle.close();
-  return undefined;
+  let isIndex = false;
+  try {
+    const mark = Buffer.alloc(ROW_BYTES);
+    await handle.read(mark, 0, ROW_BYTES, 0);
+    isIndex = mark.equals(FORMAT_MARK);
+  } finally {
+    if (!isIndex) await handle.close();
+  }
+  return isIndex ? handle : undefined;
 }
 
 async function countRows(handle: FileHandle): Promise<number> {

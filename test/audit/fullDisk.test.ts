@@ -93,4 +93,6 @@ it('keeps stop, kill and their outcomes on a full disk, and goes on when there i
   for (let count = 0; count <= 100; count += 1) {
     expect(text.split(`"decision_id":"full-${count}"`)).toHaveLength(count === 100 ? 2 : 3);
   }
+  // It counts as killed, but its files are this process's.
+  await trail[Symbol.asyncDispose]();
 });

@@ -66,20 +66,28 @@ export interface TestTrail extends AsyncDisposable {
 export async function testTrail(clock = new TestClock()): Promise<TestTrail> {
   const dir = await mkdtemp(join(tmpdir(), 'grantty-audit-'));
   const { logged, logger } = collectingLogger();
+  const opened: FileTrail[] = [];
   return {
     dir,
     clock,
     logged,
-    open: (options = {}) =>
-      openFileTrail({
+    async open(options = {}) {
+      const trail = await openFileTrail({
         dir,
         clock,
         logger,
         header: { version: 'test', isolation: 'shared-uid' },
         reserveBytes: 64 * 1024,
         ...options,
-      }),
-    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
+      });
+      opened.push(trail);
+      return trail;
+    },
+    async [Symbol.asyncDispose]() {
+      // Those that a test has left as a server that is killed does: the kernel would close their files.
+      await Promise.allSettled(opened.map((trail) => trail[Symbol.asyncDispose]()));
+      await rm(dir, { recursive: true, force: true });
+    },
   };
 }
 

@@ -34,7 +34,13 @@ export class LogPart implements AsyncDisposable {
     const current = await LogPart.#openCurrent(dir);
     const currentFirst = current?.firstSeq;
     if (current && currentFirst !== undefined && currentFirst <= seq) return current;
-    const sealed = await sealedParts(dir);
+    let sealed: readonly number[];
+    try {
+      sealed = await sealedParts(dir);
+    } catch (error) {
+      await current?.close();
+      throw error;
+    }
     const wanted = sealed.findLast((firstSeq) => firstSeq <= seq);
     const oldest = sealed[0] ?? currentFirst;
     if (current && oldest === undefined) return current;
