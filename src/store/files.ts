@@ -32,17 +32,19 @@ export async function openRegular(
   const flags = access === 'read' ? O_RDONLY : O_RDWR;
   const handle = await open(path, flags | O_NOFOLLOW | O_NONBLOCK);
   try {
-    const found = await handle.stat();
-    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
-    // 0: removed or replaced since it was opened. The descriptor still reads what was there.
-    if (found.nlink > maxNames) {
-      throw new Error(`${path} has ${found.nlink} names (hard links)`);
-    }
+    requireOrdinary(path, await handle.stat(), maxNames);
     return handle;
   } catch (error) {
     await handle.close();
     throw error;
   }
+}
+
+/** @throws Error for what an open descriptor of `path` shows to be no file of ours alone */
+export function requireOrdinary(path: string, found: Stats, maxNames = 1): void {
+  if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+  // 0: removed or replaced since it was opened. The descriptor still reads what was there.
+  if (found.nlink > maxNames) throw new Error(`${path} has ${found.nlink} names (hard links)`);
 }
 
 /** Opens a file of ours for writing, or makes it, durably. */

@@ -1,6 +1,6 @@
 /** A terminal resource's directory: made, found, removed; its record, projections, environment. */
 import { randomBytes } from 'node:crypto';
-import { lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errorCode, GranttyError } from '../core/errors.js';
 import { isName, type Name, type TerminalTuple } from '../core/names.js';
@@ -8,7 +8,6 @@ import type { TerminalRecord } from '../core/terminal.js';
 import {
   createPrivateDir,
   ensurePrivateDir,
-  isTemporary,
   readRegular,
   requireDirectory,
   syncDirectory,
@@ -28,7 +27,7 @@ import { recordFromJson, recordToJson } from './recordJson.js';
 import type { StoreLog } from './storeLog.js';
 
 /** Bytes of meta.json or env.json that are read: the limits of argv, env and labels, escaped. */
-const MAX_METADATA_FILE_BYTES = 4 * 1024 * 1024;
+export const MAX_METADATA_FILE_BYTES = 4 * 1024 * 1024;
 
 /** What a resource directory is renamed to while it is removed. No `Name` begins with a dot. */
 const REMOVED_PREFIX = '.removed-';
@@ -75,26 +74,23 @@ export async function writeRecord(
 }
 
 async function writeProjections(dir: string, record: TerminalRecord): Promise<void> {
-  const { state, owner, cwd } = record;
-  const projections = Object.entries({ state, status: state, owner, cwd });
-  await Promise.all(
-    projections.map(([file, text]) =>
-      writeFileAtomic(join(dir, file), `${text}\n`, { sync: false }),
-    ),
-  );
+  await Promise.all(projectionsOf(record).map(([file, text]) => writeProjection(dir, file, text)));
 }
 
-/**
- * What a supervisor reads at its start: the record, after the text projections have been written
- * anew from it and the temporary files of writes that were cut short are gone.
- */
-export async function recoverRecord(dir: string): Promise<TerminalRecord> {
-  const record = await readRecord(dir);
-  for (const name of await readdir(dir)) {
-    if (isTemporary(name)) await unlink(join(dir, name));
-  }
-  await writeProjections(dir, record);
-  return record;
+/** The text files that follow the record, and what they say. */
+export function projectionsOf({
+  state,
+  owner,
+  cwd,
+}: TerminalRecord): [file: string, text: string][] {
+  return Object.entries({ state, status: state, owner, cwd }).map(([file, value]) => [
+    file,
+    `${value}\n`,
+  ]);
+}
+
+export async function writeProjection(dir: string, file: string, text: string): Promise<void> {
+  await writeFileAtomic(join(dir, file), text, { sync: false });
 }
 
 /**
@@ -103,8 +99,12 @@ export async function recoverRecord(dir: string): Promise<TerminalRecord> {
  */
 export async function readRecord(dir: string): Promise<TerminalRecord> {
   await requireDirectory(dir);
+  return parseRecord(dir, await readRegular(join(dir, META_FILE), MAX_METADATA_FILE_BYTES));
+}
+
+/** The record that the content of a directory's meta.json is. @throws as `readRecord` */
+export function parseRecord(dir: string, json: Buffer): TerminalRecord {
   const path = join(dir, META_FILE);
-  const json = await readRegular(path, MAX_METADATA_FILE_BYTES);
   let record: TerminalRecord;
   try {
     record = recordFromJson(json.toString());

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark } from '../core/terminal.js';
-import { unlessAborted } from '../core/unlessAborted.js';
 import { logBytes } from '../store/logParts.js';
-import { recoverRecord, scanResources } from '../store/metadata.js';
+import { scanResources } from '../store/metadata.js';
+import { recoverResource } from '../store/recoveredResource.js';
 import { Admission } from './admission.js';
 import type {
   CreateSpec,
@@ -42,6 +42,9 @@ export interface InProcessOptions {
   /** Milliseconds since the Unix epoch. */
   readonly now?: () => number;
 }
+
+/** Resources looked at together at the start: each may wait seconds for processes that it has lost. */
+const RECOVERIES_AT_ONCE = 32;
 
 /** Milliseconds that processes get between SIGTERM and SIGKILL when the supervisor ends. */
 const SHUTDOWN_GRACE_MS = 2_000;
@@ -104,15 +107,26 @@ class Registry implements Supervisor {
 
   async load(): Promise<void> {
     const { stateDir, log } = this.#options;
+    const underWay = new Set<Promise<void>>();
     for await (const { dir, tuple } of scanResources(stateDir, { log })) {
-      try {
-        const record = await recover(this.#context, dir, await recoverRecord(dir));
-        this.#logQuota.add(tuple.owner, await logBytes(dir));
-        this.#terminals.set(new Terminal(this.#context, dir, record));
-      } catch (error) {
-        log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
-      }
+      const recovery = this.#recover(dir, tuple)
+        .catch((error: unknown) => {
+          log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
+        })
+        .finally(() => underWay.delete(recovery));
+      underWay.add(recovery);
+      if (underWay.size >= RECOVERIES_AT_ONCE) await Promise.race(underWay);
     }
+    await Promise.all(underWay);
+  }
+
+  async #recover(dir: string, tuple: TerminalTuple): Promise<void> {
+    const found = await recoverResource(dir);
+    const record = await recover(this.#context, dir, found.record);
+    const isAsFound = record === found.record;
+    this.#logQuota.add(tuple.owner, isAsFound ? found.logBytes : await logBytes(dir));
+    const seqs = isAsFound ? found.seqs : undefined;
+    this.#terminals.set(new Terminal(this.#context, dir, record, seqs));
   }
 
   async info(): Promise<SupervisorInfo> {
@@ -197,7 +211,7 @@ class Registry implements Supervisor {
 
   async exited(key: TerminalKey, signal: AbortSignal): Promise<TerminalSnapshot> {
     const terminal = this.#find(key);
-    await unlessAborted(terminal.exited(), signal);
+    await terminal.exited(signal);
     return terminal.snapshot();
   }
 

@@ -1,11 +1,6 @@
 /** First and next seq of a log while no instance has it open. */
 import { EventLog, type EventLogOptions } from '../store/eventLog.js';
-
-export interface SeqRange {
-  /** Equal to `next` when the log has no event. */
-  readonly first: number;
-  readonly next: number;
-}
+import type { SeqRange } from '../store/recoveredResource.js';
 
 export class RestingLog {
   /** Undefined until somebody asked. */

@@ -1,12 +1,14 @@
 /** One terminal resource: its record, who follows it, and the process instance it may have. */
 import { GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
+import { Latch } from '../core/latch.js';
 import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
 import { endTree, type TreeMarks } from '../pty/processTree.js';
 import { EventLog } from '../store/eventLog.js';
 import { logBytes } from '../store/logParts.js';
 import { readEnvironment, removeResource } from '../store/metadata.js';
+import type { SeqRange } from '../store/recoveredResource.js';
 import type { Place } from './admission.js';
 import type {
   AttachmentSpec,
@@ -28,7 +30,7 @@ import { HeldRecord } from './heldRecord.js';
 import { Instance, prepareLaunch, terminalExited } from './instance.js';
 import { endInstance, KILL_GRACE_MS, recordedMarks, sweepTree } from './instanceTree.js';
 import { OutputPause } from './outputPause.js';
-import { RestingLog, type SeqRange } from './restingLog.js';
+import { RestingLog } from './restingLog.js';
 import { Subscribers } from './subscribers.js';
 import { TerminalInput } from './terminalInput.js';
 import { untilWritten } from './untilWritten.js';
@@ -38,6 +40,8 @@ export class Terminal {
   #instance: Instance | undefined;
   /** Resolves when the exit of the latest instance is on disk and published. */
   #ended: Promise<void> = Promise.resolve();
+  /** The same moment, for those who may give up waiting; absent before the first instance. */
+  #exit: Latch | undefined;
   /** Resolves when the sweep after the latest exit, if there was one, is over. */
   #swept: Promise<void> = Promise.resolve();
   #starting = false;
@@ -51,8 +55,11 @@ export class Terminal {
     private readonly context: SupervisorContext,
     readonly dir: string,
     record: TerminalRecord,
+    /** Of its log, where they are known. */
+    seqs?: SeqRange,
   ) {
     this.#restingLog = new RestingLog(dir, context.logOptions);
+    if (seqs) this.#restingLog.set(seqs);
     this.#input = new TerminalInput(context.leases, context.now, () => this.#instance);
     this.#pause = new OutputPause(
       context.log,
@@ -141,7 +148,9 @@ export class Terminal {
     }
     this.#instance = instance;
     this.#subscribers.nextSeq = instance.nextSeq;
-    this.#ended = this.#finish(instance, place);
+    const exit = new Latch();
+    this.#exit = exit;
+    this.#ended = this.#finish(instance, place).then(() => exit.release());
     // Nothing is awaited before this, so that it comes before whatever the exit records.
     await this.#held.save(
       {
@@ -173,7 +182,10 @@ export class Terminal {
     this.#instance = undefined;
     place[Symbol.dispose]();
     this.#subscribers.publish({ kind: 'events', events: [event] });
-    await instance.close();
+    await instance.close().catch((error: unknown) => {
+      const { owner, id } = kept;
+      this.context.log.error({ owner, id, err: error }, 'the log could not be closed in order');
+    });
     if (kept.onExit === 'sweep') this.#swept = this.#sweep(instance.marks);
   }
 
@@ -209,8 +221,8 @@ export class Terminal {
   }
 
   /** Resolves when no instance runs and the exit of the last one is on disk. */
-  async exited(): Promise<void> {
-    await this.#ended;
+  async exited(signal: AbortSignal): Promise<void> {
+    await this.#exit?.wait(signal);
   }
 
   async openOutput(signal: AbortSignal): Promise<LiveOutput> {

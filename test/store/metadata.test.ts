@@ -10,7 +10,6 @@ import {
   makeResourceDir,
   readEnvironment,
   readRecord,
-  recoverRecord,
   removeResource,
   scanResources,
   writeEnvironment,
@@ -18,6 +17,7 @@ import {
 } from '../../src/store/metadata.js';
 import { resourceDir, tupleOfDir } from '../../src/store/paths.js';
 import { recordFromJson, recordToJson } from '../../src/store/recordJson.js';
+import { recoverResource } from '../../src/store/recoveredResource.js';
 import { output } from './events.js';
 import { temporaryDir } from './temporaryDir.js';
 
@@ -234,7 +234,7 @@ describe('a resource on disk', () => {
     await rm(join(dir, 'state'));
     writeFileSync(join(dir, 'status'), 'created\n');
     writeFileSync(join(dir, '.tmp-meta.json-0123'), '{');
-    expect(await recoverRecord(dir)).toEqual(record);
+    expect((await recoverResource(dir)).record).toEqual(record);
     expect(readFileSync(join(dir, 'state'), 'utf8')).toBe('running\n');
     expect(readFileSync(join(dir, 'status'), 'utf8')).toBe('running\n');
     expect(readdirSync(dir).filter((file) => file.startsWith('.'))).toEqual([]);
