@@ -14,6 +14,7 @@ const ROWS = [
   'list',
   'revoke',
   'memory',
+  'scale',
   'flood',
   'fanout',
   'history',

@@ -41,7 +41,7 @@ func inParallel(count, parallel int, work func(i int) error) error {
 	return first
 }
 
-// Terminals that stay.
+// Terminals that stay, and how long each call took.
 func createMany(ctx context.Context, o *options) (any, error) {
 	s, err := dial(ctx, o)
 	if err != nil {
@@ -49,10 +49,40 @@ func createMany(ctx context.Context, o *options) (any, error) {
 	}
 	defer s.close()
 	owners, names := ids(o, o.count)
+	samples := make([]time.Duration, o.count)
 	err = inParallel(o.count, o.parallel, func(i int) error {
-		return s.create(i, o, owners[i], names[i], o.command)
+		begin := time.Now()
+		err := s.create(i, o, owners[i], names[i], o.command)
+		samples[i] = time.Since(begin)
+		return err
 	})
-	return map[string]int{"created": o.count}, err
+	if err != nil {
+		return nil, err
+	}
+	return latencyOf(samples), nil
+}
+
+// One unary call after the other, about terminals in turn: how long each takes.
+func call(ctx context.Context, o *options) (any, error) {
+	s, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	owners, names := targets(o)
+	warmUp := o.count/10 + 1
+	var samples []time.Duration
+	for i := range warmUp + o.count {
+		request := message(nil).bytes(1, ref(owners[i%len(owners)], names[i%len(names)]))
+		begin := time.Now()
+		if _, err := s.call(0, o.method, request); err != nil {
+			return nil, err
+		}
+		if i >= warmUp {
+			samples = append(samples, time.Since(begin))
+		}
+	}
+	return latencyOf(samples), nil
 }
 
 // Ends a terminal's processes.

@@ -22,6 +22,7 @@ type options struct {
 	owners                     string
 	count, watchers, conns     int
 	parallel, page             int
+	first, spread              int
 	bytes, after               int64
 	seconds, timeout           float64
 	pattern, pids              string
@@ -32,6 +33,7 @@ type options struct {
 // A mode measures one thing; what it answers is printed as JSON.
 var modes = map[string]func(context.Context, *options) (any, error){
 	"create":     createMany,
+	"call":       call,
 	"kill":       kill,
 	"flood":      flood,
 	"exec-flood": execFlood,
@@ -64,6 +66,8 @@ func main() {
 	flags.IntVar(&o.watchers, "watchers", 1, "streams")
 	flags.IntVar(&o.conns, "conns", 1, "connections that streams or calls are spread over")
 	flags.IntVar(&o.parallel, "parallel", 1, "calls in flight")
+	flags.IntVar(&o.first, "first", 0, "number of the first of several terminals")
+	flags.IntVar(&o.spread, "spread", 0, "terminals that watchers or calls are spread over; 0: the one that the id names")
 	flags.IntVar(&o.page, "page", 100, "page size")
 	flags.Int64Var(&o.bytes, "bytes", 0, "output bytes to wait for once it was told to go")
 	flags.Int64Var(&o.after, "after", 0, "seq to start after")

@@ -140,9 +140,17 @@ func ids(o *options, n int) (owners, names []string) {
 	if o.owners == "" {
 		list = []string{o.owner}
 	}
-	for i := range n {
+	for i := o.first; i < o.first+n; i++ {
 		owners = append(owners, list[i%len(list)])
 		names = append(names, fmt.Sprintf("%s%d", o.id, i))
 	}
 	return owners, names
+}
+
+// The terminals that watchers or calls are spread over.
+func targets(o *options) (owners, names []string) {
+	if o.spread == 0 {
+		return []string{o.owner}, []string{o.id}
+	}
+	return ids(o, o.spread)
 }

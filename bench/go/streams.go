@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 func history(o *options, after int64) message {
@@ -88,29 +92,65 @@ func seek(ctx context.Context, o *options) (any, error) {
 	return latencyOf(samples), nil
 }
 
-// Opens streams that have nothing to tell, says so, and keeps them until standard input ends.
+// Opens streams, says so when all have begun, and takes what they give until standard input ends. A
+// number on standard input: so many more.
 func hold(ctx context.Context, o *options) (any, error) {
 	s, err := dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	for i := range o.watchers {
-		stream, err := s.watch(s.ctx, i, message(nil).bytes(1, ref(o.owner, o.id)).number(4, 1))
-		if err != nil {
-			return nil, err
+	owners, names := targets(o)
+	ended := make(chan error, 1)
+	held := 0
+	open := func(more int) error {
+		for ; more > 0; more-- {
+			target := ref(owners[held%len(owners)], names[held%len(names)])
+			stream, err := s.watch(s.ctx, held, message(nil).bytes(1, target).number(4, 1))
+			if err != nil {
+				return err
+			}
+			var event []byte
+			if err := stream.RecvMsg(&event); err != nil {
+				return err
+			}
+			if kind, _ := arm(event); kind != armStarted {
+				return fmt.Errorf("arm %d instead of the start of a stream", kind)
+			}
+			held++
+			go func() { ended <- drain(stream) }()
 		}
+		fmt.Println("held")
+		return nil
+	}
+	told := make(chan error)
+	go func() {
+		wanted := bufio.NewScanner(os.Stdin)
+		err := open(o.watchers)
+		for err == nil && wanted.Scan() {
+			more := 0
+			if more, err = strconv.Atoi(wanted.Text()); err == nil {
+				err = open(more)
+			}
+		}
+		told <- err
+	}()
+	select {
+	case err = <-told:
+	case err = <-ended:
+		err = fmt.Errorf("a stream ended while it was held: %w", err)
+	}
+	return map[string]int{"watchers": held}, err
+}
+
+// Takes all that a stream gives.
+func drain(stream grpc.ClientStream) error {
+	for {
 		var event []byte
 		if err := stream.RecvMsg(&event); err != nil {
-			return nil, err
-		}
-		if kind, _ := arm(event); kind != armStarted {
-			return nil, fmt.Errorf("arm %d instead of the start of a stream", kind)
+			return err
 		}
 	}
-	fmt.Println("held")
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return map[string]int{"watchers": o.watchers}, err
 }
 
 type revokeResult struct {

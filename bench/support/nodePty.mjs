@@ -1,5 +1,8 @@
-// node-pty alone: a flood counted as it comes, or commands that end at once, so many at a time.
+// node-pty alone: a flood counted as it comes, commands that end at once, so many at a time, or commands
+// that stay.
+import { setTimeout } from 'node:timers/promises';
 import { spawn } from 'node-pty';
+import { proportionalBytes } from './processMemory.mjs';
 
 const [mode, count, ...argv] = process.argv.slice(2);
 const start = (options) => spawn(argv[0], argv.slice(1), { cols: 80, rows: 24, ...options });
@@ -44,6 +47,34 @@ const modes = {
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
     return { per_second: Number(count) / ((performance.now() - begin) / 1000) };
+  },
+
+  /** Terminals that stay, up to each of the counts in turn, and what one costs. */
+  async hold() {
+    const held = [];
+    const settled = async () => {
+      for (let turn = 0; turn < 3; turn += 1) {
+        globalThis.gc();
+        await setTimeout(300);
+      }
+      return proportionalBytes(process.pid);
+    };
+    for (let i = 0; i < 16; i += 1) start({});
+    const before = await settled();
+    const series = [];
+    for (const step of count.split(',').map(Number)) {
+      const micros = [];
+      while (held.length < step) {
+        const begin = performance.now();
+        held.push(start({}));
+        micros.push((performance.now() - begin) * 1000);
+      }
+      const sorted = micros.sort((a, b) => a - b);
+      const at = (share) => sorted[Math.floor(share * (sorted.length - 1))];
+      const kib = ((await settled()) - before) / step / 1024;
+      series.push({ count: step, kib, created: { p50_us: at(0.5), p99_us: at(0.99) } });
+    }
+    return series;
   },
 };
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { prepareDev } from '../../dist/app/dev.js';
 import { mintToken } from '../../dist/auth/mint.js';
 import { end, lineOf, Skip } from './bench.mjs';
+import { proportionalBytes } from './processMemory.mjs';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 export const CTX = path('../../dist/cli/main.js');
@@ -25,7 +26,7 @@ export const OWNER = String(userInfo().uid);
  * Starts a server in `stateDir`, which may hold terminals already and is removed at the end.
  * @param options.plain without TLS, which no setting of the program allows
  * @param options.byUid terminals of many owners, each run as its own user; needs root
- * @param options.memory `memory()` of the answer works
+ * @param options.memory `memory()` and `processes()` of the answer work
  * @param options.nodeFlags further flags for Node.js
  */
 export async function startServer(bench, options = {}) {
@@ -65,6 +66,7 @@ export async function startServer(bench, options = {}) {
     token: () => writeToken(bench, key),
     pids: async () => [child.pid, ...(await supervisorPid(stateDir))],
     memory: async () => memoryOf(await server.pids(), memoryFile),
+    processes: async () => processesOf(await server.pids(), memoryFile),
     end: (signal) => end(child, signal),
   };
   server.tokenFile = await server.token();
@@ -120,19 +122,33 @@ async function endProcess(pid) {
 async function memoryOf(pids, file) {
   const memory = { resident: 0, alive: 0 };
   for (const pid of pids) {
-    const told = `${file}-${pid}`;
-    await rm(told, { force: true });
-    process.kill(pid, 'SIGUSR2');
-    for (let waited = 0; !existsSync(told); waited += 50) {
-      if (waited > 20_000) throw new Error(`process ${pid} did not tell its memory`);
-      await setTimeout(50);
-    }
-    const { heapUsed, external } = JSON.parse(await readFile(told, 'utf8'));
+    const { heapUsed, external } = await collected(pid, file);
     const status = await readFile(`/proc/${pid}/status`, 'utf8');
     memory.resident += Number(/VmRSS:\s+(\d+)/.exec(status)[1]) * 1024;
     memory.alive += heapUsed + external;
   }
   return memory;
+}
+
+/** Of the server and of the supervisor apart: bytes of memory, and bytes alive in heap and buffers. */
+async function processesOf([server, supervisor], file) {
+  const one = async (pid) => {
+    const { heapUsed, external } = await collected(pid, file);
+    return { held: await proportionalBytes(pid), alive: heapUsed + external };
+  };
+  return { server: await one(server), supervisor: await one(supervisor) };
+}
+
+/** What is alive in a process after it has collected garbage. */
+async function collected(pid, file) {
+  const told = `${file}-${pid}`;
+  await rm(told, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  for (let waited = 0; !existsSync(told); waited += 50) {
+    if (waited > 20_000) throw new Error(`process ${pid} did not tell its memory`);
+    await setTimeout(50);
+  }
+  return JSON.parse(await readFile(told, 'utf8'));
 }
 
 /** The arguments by which the client reaches a server. */

@@ -1,5 +1,6 @@
 // The result as a table on standard output and as bench/results.json.
 import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 
 const HEAD = ['', 'row', 'unit', 'ours', 'reference', '', 'ratio', 'target', 'n', 'noise'];
 
@@ -36,4 +37,11 @@ function cells(row) {
 
 export async function writeResults(file, rows) {
   await writeFile(file, `${JSON.stringify(rows, null, 2)}\n`);
+}
+
+/** Beside the results: figures that grow, each a point of a curve. */
+export async function writeSeries(name, series) {
+  const file = fileURLToPath(new URL(`../${name}.json`, import.meta.url));
+  await writeResults(file, series);
+  console.log(`written to ${file}`);
 }
