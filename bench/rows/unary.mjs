@@ -2,11 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { resourceDir } from '../../dist/store/paths.js';
 import { lineOf } from '../support/bench.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
 import { makePastTerminal } from '../support/pastTerminals.mjs';
-import { measure as ask, newId, OWNER, startServer } from '../support/server.mjs';
+import { measure as ask, newId, startServer } from '../support/server.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 /** About what GetTerminal answers with. */
@@ -17,7 +16,6 @@ export async function measure(bench) {
   const id = newId();
   await makePastTerminal(stateDir, id);
   const server = await startServer(bench, { stateDir, plain: true });
-  const dir = resourceDir(stateDir, { owner: OWNER, agent: 'bench', session: 'default', id });
   const bare = async (program, argument) => {
     const child = bench.start(process.execPath, [path(program), argument], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -25,7 +23,7 @@ export async function measure(bench) {
     const address = await lineOf(child, child.stdout, () => true);
     return { ...server, address, pids: async () => [child.pid] };
   };
-  const grpc = await bare('bareGrpc.mjs', dir);
+  const grpc = await bare('bareGrpc.mjs', stateDir);
   const http2 = await bare('bareHttp2.mjs', String(ANSWER_BYTES));
 
   const busy = [];

@@ -1,5 +1,5 @@
 /** The hash chain: each line carries its number and the hash of the line before it. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** Where a chain ends: the number of its last line and the hash of it. */
 export interface Head {
@@ -43,7 +43,7 @@ export function linkLine(head: Head, draft: Draft, place: Place): { line: string
 }
 
 export function hashLine(line: string | Uint8Array): string {
-  return createHash('sha256').update(line).digest('hex');
+  return hash('sha256', line, 'hex');
 }
 
 /** What a line says of its place in the chain, and of which kind it is. */

@@ -96,8 +96,8 @@ export class CommitQueue {
   }
 
   async #write(): Promise<void> {
-    // One turn of the event loop's microtasks lets callers of the same moment share a write.
-    await Promise.resolve();
+    // Callers of one turn of the event loop share a write.
+    await new Promise(setImmediate);
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, MAX_BATCH);
       try {

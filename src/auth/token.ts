@@ -1,5 +1,5 @@
 /** Verifies tokens: form, key, signature, claims, time, in this order; remembers the good ones. */
-import { createHash } from 'node:crypto';
+import { hash as hashOf } from 'node:crypto';
 import { compactVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { GranttyError } from '../core/errors.js';
@@ -64,7 +64,7 @@ export class TokenVerifier {
    */
   async verify(token: string): Promise<VerifiedToken> {
     const { clock } = this.#options;
-    const hash = createHash('sha256').update(token).digest('hex');
+    const hash = hashOf('sha256', token, 'hex');
     const known = this.#recall(hash);
     if (known !== undefined) {
       this.#ceilingOf(known);

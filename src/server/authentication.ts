@@ -1,5 +1,4 @@
 /** Who asks: exactly one token, sound, in time, over the connection it is bound to, not revoked. */
-import type { Metadata } from '@grpc/grpc-js';
 import { checkProof, type ProofMode, provesPossession } from '../auth/proof.js';
 import type { Revocations } from '../auth/revocation.js';
 import type { TokenVerifier, VerifiedToken } from '../auth/token.js';
@@ -17,8 +16,8 @@ export interface Authenticator {
 }
 
 export interface Credentials {
-  /** The call's metadata, or on a stream the token that is in force. */
-  readonly credentials: Metadata | string;
+  /** The call's `authorization` headers, or on a stream the token that is in force. */
+  readonly credentials: readonly string[] | string;
   readonly peer: Peer;
 }
 
@@ -51,13 +50,12 @@ export function endOf({ pop }: Authenticator, token: VerifiedToken, { certificat
 /** RFC 6750, 2.1: the scheme in any case, one space, the token. */
 const BEARER = /^bearer ([A-Za-z0-9._~+/-]+=*)$/i;
 
-/** The token of a call's metadata. */
-export function bearerToken(metadata: Metadata): string {
-  const values = metadata.get('authorization');
+/** The token in a call's `authorization` headers. */
+export function bearerToken(values: readonly string[]): string {
   if (values.length === 0) {
     throw new GranttyError('TOKEN_MISSING', 'send metadata "authorization: Bearer <token>"');
   }
-  const token = values.length === 1 ? BEARER.exec(String(values[0]))?.[1] : undefined;
+  const token = values.length === 1 ? BEARER.exec(values[0] ?? '')?.[1] : undefined;
   if (token !== undefined) return token;
   throw new GranttyError('TOKEN_INVALID', 'metadata "authorization" must be one "Bearer <token>"');
 }

@@ -1,24 +1,25 @@
 /** One call as its handler sees it: who calls, whether it is over, and what the client sends. */
 import type { EventEmitter } from 'node:events';
 import type { Readable } from 'node:stream';
-import type {
-  Metadata,
-  ServerDuplexStream,
-  ServerUnaryCall,
-  ServerWritableStream,
-} from '@grpc/grpc-js';
+import type { ServerDuplexStream, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
 import { fieldInvalid } from '../core/errors.js';
+import { LateSignal } from '../core/lateSignal.js';
 import { type Peer, peerOf } from './peer.js';
+import { Cancelled } from './status.js';
 
 /** What a handler knows of its call beside the messages. */
 export interface Call {
   /** `/package.Service/Method`. */
   readonly path: string;
-  readonly metadata: Metadata;
+  /** The values of its `authorization` header; every one, so that two are not taken for one. */
+  readonly authorization: readonly string[];
   readonly peer: Peer;
   /** Aborts when the call is over: answered, cancelled, past its deadline, or its connection lost. */
   readonly signal: AbortSignal;
 }
+
+/** Why the signal of a call fires. */
+export const callIsOver = new Cancelled();
 
 /** Stands for a message that could not be decoded: grpc-js would answer a throwing decoder with INTERNAL. */
 export const malformed = Symbol('malformed message');
@@ -35,16 +36,18 @@ type Surface =
   | ServerDuplexStream<Incoming, unknown>;
 
 export function callOf(surface: Surface): Call {
-  const over = new AbortController();
+  const over = new LateSignal();
   // grpc-js says `cancelled` at every end of a call, the good ones included.
   const events: EventEmitter = surface;
-  events.once('cancelled', () => over.abort());
-  if (surface.cancelled) over.abort();
+  events.once('cancelled', () => over.abort(callIsOver));
+  if (surface.cancelled) over.abort(callIsOver);
   return {
     path: surface.getPath(),
-    metadata: surface.metadata,
+    authorization: surface.metadata.get('authorization').map(String),
     peer: peerOf(surface),
-    signal: over.signal,
+    get signal() {
+      return over.signal;
+    },
   };
 }
 

@@ -19,11 +19,13 @@ import type {
 } from '@grpc/grpc-js';
 import { type Call, callOf, framesOf, type Incoming, malformed, malformedMessage } from './call.js';
 import { Outlet } from './outlet.js';
+import type { UnaryMethod } from './unaryCall.js';
 
+/** Resolves with the answer, or with its encoding. */
 export type UnaryHandler<I extends DescMessage, O extends DescMessage> = (
   request: MessageShape<I>,
   call: Call,
-) => Promise<MessageInitShape<O>>;
+) => Promise<MessageInitShape<O> | Uint8Array>;
 
 /** Resolving ends the stream with OK, rejecting with the error's status. */
 export type ServerStreamHandler<I extends DescMessage> = (
@@ -86,14 +88,18 @@ function methodDefinition(
       method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
     requestSerialize: encoder(method.input),
     responseDeserialize: (bytes) => fromBinary(method.output, bytes),
-    requestDeserialize: (bytes): Incoming => {
-      try {
-        return fromBinary(method.input, bytes);
-      } catch {
-        return malformed;
-      }
-    },
+    requestDeserialize: decoder(method.input),
     responseSerialize: encoder(method.output),
+  };
+}
+
+function decoder(schema: DescMessage): (bytes: Uint8Array) => Incoming {
+  return (bytes) => {
+    try {
+      return fromBinary(schema, bytes);
+    } catch {
+      return malformed;
+    }
   };
 }
 
@@ -139,15 +145,46 @@ type AnyBidi = (frames: AsyncIterable<unknown>, call: Call, out: Outlet) => Prom
 function unary(handler: AnyUnary | undefined, boundary: Boundary) {
   return (surface: ServerUnaryCall<Incoming, unknown>, respond: sendUnaryData<unknown>): void => {
     const call = callOf(surface);
-    const answer = async () => {
-      const run = await admitted(handler, surface.request, call, boundary);
-      return run(surface.request, call);
-    };
-    answer().then(
+    answer(handler, surface.request, call, boundary).then(
       (reply) => respond(null, reply),
       (error: unknown) => respond(boundary.status(error, call)),
     );
   };
+}
+
+/** The unary methods of `service` by their paths, for whoever takes their calls from HTTP/2 itself. */
+export function unaryMethods<S extends DescService>(
+  service: S,
+  handlers: Handlers<S>,
+  boundary: Boundary,
+): ReadonlyMap<string, UnaryMethod> {
+  const byName = handlers as Readonly<Record<string, unknown>>;
+  const methods = service.methods.filter(({ methodKind }) => methodKind === 'unary');
+  return new Map(
+    methods.map((method) => {
+      const handler = byName[method.localName] as AnyUnary | undefined;
+      const decode = decoder(method.input);
+      const encode = encoder(method.output);
+      return [
+        `/${service.typeName}/${method.name}`,
+        {
+          answer: async (message, call) =>
+            encode(await answer(handler, decode(message), call, boundary)),
+          status: (error, call) => boundary.status(error, call),
+        },
+      ];
+    }),
+  );
+}
+
+async function answer(
+  handler: AnyUnary | undefined,
+  request: Incoming,
+  call: Call,
+  boundary: Boundary,
+): Promise<unknown> {
+  const run = await admitted(handler, request, call, boundary);
+  return run(request, call);
 }
 
 function serverStream(handler: AnyServerStream | undefined, boundary: Boundary) {

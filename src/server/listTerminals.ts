@@ -1,9 +1,7 @@
 /** ListTerminals: what the caller may read, filtered, in pages that stay put while terminals come and go. */
 import { createHash } from 'node:crypto';
-import { toBinary } from '@bufbuild/protobuf';
 import { fieldInvalid } from '../core/errors.js';
 import { isName, type Name } from '../core/names.js';
-import { type Terminal, TerminalSchema } from '../gen/public/grantty/v1/terminal_pb.js';
 import type {
   TerminalFilter,
   TerminalService,
@@ -14,7 +12,7 @@ import { canonicalFilter, parseFilter } from './filter.js';
 import type { Handlers } from './grpc.js';
 import { callerOf } from './perform.js';
 import { authorizeItems } from './sight.js';
-import { toTerminal } from './wire.js';
+import { encodeListTerminalsResponse, encodeTerminal } from './terminalBytes.js';
 
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1000;
@@ -33,20 +31,22 @@ export function listTerminals({ gate, supervisor }: ServerContext): ListHandler 
     const after = pageToken === '' ? undefined : parsePageToken(pageToken, filterHash);
     if (!sight.reachesAnything) return { terminals: [], nextPageToken: '' };
 
-    const terminals: Terminal[] = [];
+    const terminals: Uint8Array[] = [];
     let last: Position | undefined;
     let bytes = 0;
     const limit = (pageSize || DEFAULT_PAGE_SIZE) + 1;
     for await (const terminal of inParts(supervisor, matches.owner, after, limit)) {
       if (!matches.terminal(terminal) || !sight.sees(terminal.record)) continue;
       const isFull = terminals.length >= limit - 1 || bytes >= MAX_PAGE_BYTES;
-      if (last && isFull) return { terminals, nextPageToken: pageTokenOf(last, filterHash) };
-      const item = toTerminal(terminal);
+      if (last && isFull) {
+        return encodeListTerminalsResponse(terminals, pageTokenOf(last, filterHash));
+      }
+      const item = encodeTerminal(terminal, []);
       terminals.push(item);
       last = terminal.record;
-      bytes += toBinary(TerminalSchema, item).length;
+      bytes += item.length;
     }
-    return { terminals, nextPageToken: '' };
+    return encodeListTerminalsResponse(terminals, '');
   };
 }
 

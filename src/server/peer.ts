@@ -1,4 +1,6 @@
 /** Who is at the other end of a call's connection, as far as decisions and their records need it. */
+import type { Socket } from 'node:net';
+import { type PeerCertificate as PeerCertificateOfTls, TLSSocket } from 'node:tls';
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 import { certificateThumbprint } from '../auth/proof.js';
 
@@ -19,8 +21,22 @@ export interface PeerCertificate {
 export function peerOf(
   call: Pick<ServerUnaryCall<unknown, unknown>, 'getPeer' | 'getAuthContext'>,
 ): Peer {
-  const address = withoutPort(call.getPeer());
-  const certificate = call.getAuthContext().sslPeerCertificate;
+  return peerWith(withoutPort(call.getPeer()), call.getAuthContext().sslPeerCertificate);
+}
+
+/** The same of the connection, for all its calls: neither address nor certificate changes on it. */
+export function peerOfSocket(socket: Socket): Peer {
+  const { remoteAddress = 'unix' } = socket;
+  // One that does not verify counts for none; without one there is an object without members.
+  const isProven = socket instanceof TLSSocket && socket.authorized;
+  const certificate = isProven ? socket.getPeerCertificate() : undefined;
+  return peerWith(remoteAddress, certificate?.raw ? certificate : undefined);
+}
+
+function peerWith(
+  address: string,
+  certificate: Pick<PeerCertificateOfTls, 'raw' | 'valid_to'> | undefined,
+): Peer {
   if (!certificate) return { address };
   return {
     address,

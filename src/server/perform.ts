@@ -8,8 +8,8 @@ import type { Ask, Caller, Gate, Permit } from './gate.js';
 import { reasoned, statusCodeOf } from './status.js';
 
 export function callerOf(call: Call, frame?: Caller['frame']): Caller {
-  const { metadata, peer, path } = call;
-  return { credentials: metadata, peer, path, ...(frame && { frame }) };
+  const { authorization, peer, path } = call;
+  return { credentials: authorization, peer, path, ...(frame && { frame }) };
 }
 
 /** Runs `effect` if the decision allows it. What it throws goes on, told which decision it was. */

@@ -11,73 +11,24 @@ import type { Revocations } from '../auth/revocation.js';
 import type { TokenVerifier } from '../auth/token.js';
 import { MAX_MESSAGE_BYTES } from '../core/limits.js';
 import type { Revoked } from '../core/revoked.js';
-import {
-  file_grantty_v1_grant_service,
-  GrantService,
-} from '../gen/public/grantty/v1/grant_service_pb.js';
-import {
-  file_grantty_v1_server_service,
-  ServerService,
-} from '../gen/public/grantty/v1/server_service_pb.js';
-import {
-  file_grantty_v1_session_service,
-  SessionService,
-} from '../gen/public/grantty/v1/session_service_pb.js';
-import {
-  file_grantty_v1_terminal_service,
-  TerminalService,
-} from '../gen/public/grantty/v1/terminal_service_pb.js';
 import type { Supervisor } from '../supervisor/api.js';
-import { attach } from './attach.js';
-import { admit } from './authorize.js';
 import { type Clock, systemClock } from './clock.js';
 import type { ServerContext } from './context.js';
-import { createTerminal, startTerminal } from './createTerminal.js';
 import { TlsCredentials, type TlsMaterial } from './credentials.js';
 import type { Gate } from './gate.js';
-import { checkAccess } from './grantCheck.js';
-import { delegate } from './grantDelegate.js';
-import { introspect } from './grantIntrospect.js';
-import { revoke } from './grantRevoke.js';
-import { type Boundary, serviceDefinition, serviceHandlers } from './grpc.js';
 import { Hub } from './hub.js';
 import { LeaseBook } from './leaseBook.js';
 import { Listener } from './listener.js';
-import { listTerminals } from './listTerminals.js';
-import { OpenStreams, serverDraining } from './openStreams.js';
-import { callerOf } from './perform.js';
+import { OpenStreams } from './openStreams.js';
 import { observeStreams } from './rawStreams.js';
 import { addReflection } from './reflection.js';
 import { type RevocationResult, Revoker } from './revoker.js';
-import { serverInfo } from './serverInfo.js';
 import { defaultLimits, type ServerLimits } from './serverLimits.js';
+import { addServices, files, serviceNames, supervised } from './services.js';
 import { SessionBook } from './sessionBook.js';
-import { sessionCalls } from './sessionCalls.js';
 import type { SessionHost } from './sessionHost.js';
-import { statusOf, Unimplemented } from './status.js';
-import { terminalCalls } from './terminalCalls.js';
 import { TerminalQuota } from './terminalQuota.js';
-import { wait } from './wait.js';
-import { watch } from './watch.js';
 import { WatcherList } from './watcherList.js';
-import { watchTerminals } from './watchTerminals.js';
-
-const services = [TerminalService, SessionService, GrantService, ServerService];
-
-const serviceNames = services.map(({ typeName }) => typeName);
-
-/** The whole server, by the empty name, and what answers nothing of use without the supervisor. */
-const supervised = [
-  '',
-  ...[TerminalService, SessionService, ServerService].map(({ typeName }) => typeName),
-];
-
-const files = [
-  file_grantty_v1_terminal_service,
-  file_grantty_v1_session_service,
-  file_grantty_v1_grant_service,
-  file_grantty_v1_server_service,
-];
 
 /** Milliseconds between signs of life from an HTTP/2 peer, and for the answer to one. */
 const KEEPALIVE_MS = 60_000;
@@ -147,7 +98,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
     'grpc.enable_channelz': 0,
   });
-  addServices(server, context);
+  const methods = addServices(server, context);
   const health = new HealthImplementation(
     Object.fromEntries(['', ...serviceNames].map((name) => [name, 'SERVING' as const])),
   );
@@ -160,7 +111,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
       : new TlsCredentials(options.tls, limits.maxConcurrentStreams);
   const injector = server.createConnectionInjector(tls ?? ServerCredentials.createInsecure());
   const listener = await Listener.open(injector, { ...options.listen, ...limits });
-  observeStreams(server, (peer) => listener.called(peer));
+  observeStreams(server, methods, (peer) => listener.called(peer));
 
   const { streams, hub } = context;
   const drain = async (graceMs: number): Promise<void> => {
@@ -229,55 +180,4 @@ function contextOf(options: ServerOptions, limits: ServerLimits): ServerContext 
     logger,
     version,
   };
-}
-
-/** Every service of the contract; what is not built answers UNIMPLEMENTED to who has a token. */
-function addServices(server: Server, context: ServerContext): void {
-  const { gate, logger, streams } = context;
-  const boundary: Boundary = {
-    accept: () => {
-      if (streams.draining) throw serverDraining();
-    },
-    authenticate: (call) => admit(gate, callerOf(call)),
-    status: (error, { path, peer }) => statusOf(error, logger, { path, peer: peer.address }),
-    unimplemented: () => new Unimplemented(),
-  };
-  server.addService(
-    serviceDefinition(TerminalService),
-    serviceHandlers(
-      TerminalService,
-      {
-        ...terminalCalls(context),
-        createTerminal: createTerminal(context),
-        startTerminal: startTerminal(context),
-        listTerminals: listTerminals(context),
-        watch: watch(context),
-        attach: attach(context),
-        wait: wait(context),
-        watchTerminals: watchTerminals(context),
-      },
-      boundary,
-    ),
-  );
-  server.addService(
-    serviceDefinition(ServerService),
-    serviceHandlers(ServerService, serverInfo(context, serviceNames), boundary),
-  );
-  server.addService(
-    serviceDefinition(GrantService),
-    serviceHandlers(
-      GrantService,
-      {
-        introspect: introspect(context),
-        checkAccess: checkAccess(context),
-        delegate: delegate(context),
-        revoke: revoke(context),
-      },
-      boundary,
-    ),
-  );
-  server.addService(
-    serviceDefinition(SessionService),
-    serviceHandlers(SessionService, sessionCalls(context), boundary),
-  );
 }

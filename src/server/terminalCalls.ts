@@ -14,6 +14,7 @@ import type { Handlers } from './grpc.js';
 import { callerOf, perform, stored } from './perform.js';
 import { storedTarget } from './refs.js';
 import { requestMark } from './requestMark.js';
+import { encodeGetTerminalResponse, encodeTerminal } from './terminalBytes.js';
 import { signalOf, toProcess, toSize, toTerminal } from './wire.js';
 
 type Calls = Pick<
@@ -37,7 +38,7 @@ export function terminalCalls(context: ServerContext): Calls {
         const terminal = stored(permit);
         const attachments = [...terminal.attachments, ...watchers.of(terminal)];
         attachments.sort((a, b) => a.since - b.since);
-        return { terminal: toTerminal(terminal, attachments) };
+        return encodeGetTerminalResponse(encodeTerminal(terminal, attachments));
       });
     },
 

@@ -4,7 +4,13 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ErrorReason } from '../core/errors.js';
 import type { ExitStatus, TerminalSize } from '../core/event.js';
 import type { SignalName } from '../core/signals.js';
-import { type CreatedBy, isLive, type OnExit, type TerminalState } from '../core/terminal.js';
+import {
+  type CreatedBy,
+  isLive,
+  type OnExit,
+  type TerminalRecord,
+  type TerminalState,
+} from '../core/terminal.js';
 import * as pbErrors from '../gen/public/grantty/v1/errors_pb.js';
 import * as pb from '../gen/public/grantty/v1/terminal_pb.js';
 import type { AttachmentInfo, SurvivingProcess, TerminalSnapshot } from '../supervisor/api.js';
@@ -105,9 +111,27 @@ export function toTerminal(
   snapshot: TerminalSnapshot,
   attachments: readonly AttachmentInfo[] = [],
 ): pb.Terminal {
-  const { record } = snapshot;
+  const state = stateFields(snapshot, attachments);
+  return create(pb.TerminalSchema, { ...recordFields(snapshot.record), ...state });
+}
+
+/** What changes without the record. */
+export function stateFields(
+  { firstSeq, nextSeq, paused }: TerminalSnapshot,
+  attachments: readonly AttachmentInfo[],
+): Pick<pb.Terminal, 'firstSeq' | 'nextSeq' | 'attachments' | 'paused'> {
+  return {
+    firstSeq: BigInt(firstSeq),
+    nextSeq: BigInt(nextSeq),
+    attachments: attachments.map(toAttachment),
+    ...(paused === undefined ? {} : { paused: pauseToWire[paused] }),
+  };
+}
+
+/** What follows from the record alone. */
+export function recordFields(record: TerminalRecord): MessageInitShape<typeof pb.TerminalSchema> {
   const live = isLive(record.state);
-  return create(pb.TerminalSchema, {
+  return {
     ref: { owner: record.owner, id: record.id },
     uid: record.uid,
     agent: record.agent,
@@ -125,16 +149,12 @@ export function toTerminal(
     ...(record.exit === undefined ? {} : { exitStatus: toExitStatus(record.exit) }),
     instance: record.instance,
     logEpoch: record.logEpoch,
-    firstSeq: BigInt(snapshot.firstSeq),
-    nextSeq: BigInt(snapshot.nextSeq),
     socket: live ? (record.socket ?? '') : '',
     name: record.name,
     backend: record.backend,
     onExit: onExitToWire[record.onExit],
-    attachments: attachments.map(toAttachment),
     ...(record.createdBy === undefined ? {} : { createdBy: toCreatedBy(record.createdBy) }),
-    ...(snapshot.paused === undefined ? {} : { paused: pauseToWire[snapshot.paused] }),
-  });
+  };
 }
 
 function toCreatedBy({
@@ -145,15 +165,15 @@ function toCreatedBy({
   return { issuer, subject, grantIds: [...grants] };
 }
 
-function toAttachment(attachment: AttachmentInfo): MessageInitShape<typeof pb.AttachmentSchema> {
-  return {
+function toAttachment(attachment: AttachmentInfo): pb.Attachment {
+  return create(pb.AttachmentSchema, {
     id: attachment.attachmentId,
     kind: kindToWire[attachment.kind],
     mode: modeToWire[attachment.mode],
     subject: attachment.subject,
     actor: attachment.actor ?? '',
     since: timestampFromMs(attachment.since),
-  };
+  });
 }
 
 export function toProcess(

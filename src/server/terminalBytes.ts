@@ -1,0 +1,55 @@
+/**
+ * Answers that hold terminals, encoded piece by piece: what follows from a record is encoded once for
+ * each record, however often it is asked for.
+ */
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import type { TerminalRecord } from '../core/terminal.js';
+import { TerminalSchema } from '../gen/public/grantty/v1/terminal_pb.js';
+import {
+  GetTerminalResponseSchema,
+  ListTerminalsResponseSchema,
+} from '../gen/public/grantty/v1/terminal_service_pb.js';
+import type { AttachmentInfo, TerminalSnapshot } from '../supervisor/api.js';
+import { recordFields, stateFields } from './wire.js';
+
+/** A record never changes: another takes its place. */
+const encodedRecords = new WeakMap<TerminalRecord, Uint8Array>();
+
+/** A `Terminal`. Fields of a message may come in any order (protobuf, Encoding). */
+export function encodeTerminal(
+  snapshot: TerminalSnapshot,
+  attachments: readonly AttachmentInfo[],
+): Uint8Array {
+  const { record } = snapshot;
+  let encoded = encodedRecords.get(record);
+  if (encoded === undefined) {
+    encoded = encodeFields(recordFields(record));
+    encodedRecords.set(record, encoded);
+  }
+  return Buffer.concat([encoded, encodeFields(stateFields(snapshot, attachments))]);
+}
+
+function encodeFields(fields: MessageInitShape<typeof TerminalSchema>): Uint8Array {
+  return toBinary(TerminalSchema, create(TerminalSchema, fields));
+}
+
+export function encodeGetTerminalResponse(terminal: Uint8Array): Uint8Array {
+  const { number } = GetTerminalResponseSchema.field.terminal;
+  return new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(terminal).finish();
+}
+
+export function encodeListTerminalsResponse(
+  terminals: readonly Uint8Array[],
+  nextPageToken: string,
+): Uint8Array {
+  const { field } = ListTerminalsResponseSchema;
+  const writer = new BinaryWriter();
+  for (const terminal of terminals) {
+    writer.tag(field.terminals.number, WireType.LengthDelimited).bytes(terminal);
+  }
+  return writer
+    .tag(field.nextPageToken.number, WireType.LengthDelimited)
+    .string(nextPageToken)
+    .finish();
+}
