@@ -30,6 +30,9 @@ const logBytes = z
   .min(1024 ** 2)
   .max(1024 ** 4);
 
+/** From a second to a year. */
+const terminalSeconds = z.int().min(1).max(31_536_000);
+
 const selector = z
   .string()
   .refine(isSelector, 'must be a name, a prefix of names followed by "*", or "*"');
@@ -127,6 +130,10 @@ export const configuration = z.strictObject({
       terminals_per_owner: z.int().min(1).max(4096).default(MAX_LIVE_TERMINALS_PER_OWNER),
       /** Bytes of log over all terminals of one owner. */
       log_bytes_per_owner: logBytes.default(MAX_LOG_BYTES_PER_OWNER),
+      /** Seconds that a terminal may go without input, output and attachment. Absent: any time. */
+      terminal_idle_seconds: terminalSeconds.optional(),
+      /** Seconds that a process instance may live. Absent: any time. */
+      terminal_lifetime_seconds: terminalSeconds.optional(),
       /** Open streams of one principal. */
       streams_per_principal: z.int().min(1).max(65_536).default(MAX_STREAMS_PER_PRINCIPAL),
       /** Seconds that a new connection may go without a call. */

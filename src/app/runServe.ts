@@ -25,7 +25,12 @@ export interface ServeFlags {
   readonly tell: (line: string) => void;
 }
 
-/** Resolves when SIGTERM or SIGINT has ended the server in order. A second signal ends it at once. */
+type Endings = Pick<ServeOptions, 'signal' | 'hurry'>;
+
+/**
+ * Resolves when SIGTERM or SIGINT has ended the server in order. A second signal ends it at once; but
+ * where it owns the terminals it kills these without grace, and a third one ends it at once.
+ */
 export async function runServe(flags: ServeFlags): Promise<void> {
   if (flags.dev && flags.config !== undefined) {
     throw new ConfigurationError('--dev makes its own configuration: give either it or --config');
@@ -34,28 +39,28 @@ export async function runServe(flags: ServeFlags): Promise<void> {
     throw new ConfigurationError('give --config FILE, or --dev for a server to develop with');
   }
   const ending = new AbortController();
+  const hurrying = new AbortController();
   const end = (signal: NodeJS.Signals) => {
-    if (ending.signal.aborted) {
+    const ownsTerminals = flags.supervisor === 'in-process';
+    if (ending.signal.aborted && (hurrying.signal.aborted || !ownsTerminals)) {
       process.off(signal, end);
       process.kill(process.pid, signal);
     }
+    if (ending.signal.aborted) hurrying.abort();
     ending.abort();
   };
   process.on('SIGTERM', end).on('SIGINT', end);
+  const endings = { signal: ending.signal, hurry: hurrying.signal };
   try {
     await (flags.config === undefined
-      ? serveDev(flags, ending.signal)
-      : serveConfigured(flags, flags.config, ending.signal));
+      ? serveDev(flags, endings)
+      : serveConfigured(flags, flags.config, endings));
   } finally {
     process.off('SIGTERM', end).off('SIGINT', end);
   }
 }
 
-async function serveConfigured(
-  flags: ServeFlags,
-  file: string,
-  signal: AbortSignal,
-): Promise<void> {
+async function serveConfigured(flags: ServeFlags, file: string, endings: Endings): Promise<void> {
   const config = await readConfiguration(file);
   const stateDir = flags.stateDir ?? config.state_dir;
   if (stateDir === undefined) {
@@ -64,17 +69,17 @@ async function serveConfigured(
   await using held = await holdStateDir(resolve(stateDir));
   const logger = loggerOf(config);
   await serve({
-    ...commonOptions(flags, config, logger, signal),
+    ...commonOptions(flags, config, logger, endings),
     stateDir: held,
     superviseArguments: superviseArguments(flags, held.path, ['--config', resolve(file)]),
     onReady: (server) => {
-      reloadOnHangUp(server, logger, signal);
+      reloadOnHangUp(server, logger, endings.signal);
       flags.tell(`serving on ${server.address}`);
     },
   });
 }
 
-async function serveDev(flags: ServeFlags, signal: AbortSignal): Promise<void> {
+async function serveDev(flags: ServeFlags, endings: Endings): Promise<void> {
   // Held before anything is made in it: another server's files stay as they are.
   await using stateDir = await holdStateDir(resolve(flags.stateDir ?? defaultStateDir()));
   const listen = listenFlag(flags.listen) ?? DEFAULT_LISTEN;
@@ -87,7 +92,7 @@ async function serveDev(flags: ServeFlags, signal: AbortSignal): Promise<void> {
   });
   try {
     await serve({
-      ...commonOptions(flags, config, logger, signal),
+      ...commonOptions(flags, config, logger, endings),
       stateDir,
       superviseArguments: superviseArguments(flags, stateDir.path, ['--dev']),
       onReady: async (server) => {
@@ -104,7 +109,7 @@ function commonOptions(
   flags: ServeFlags,
   config: Configuration,
   logger: Logger,
-  signal: AbortSignal,
+  endings: Endings,
 ): Omit<ServeOptions, 'stateDir' | 'onReady' | 'superviseArguments'> {
   return {
     config,
@@ -113,7 +118,7 @@ function commonOptions(
     allowSharedUid: flags.allowSharedUid ?? false,
     version: flags.version,
     logger,
-    signal,
+    ...endings,
   };
 }
 

@@ -31,6 +31,8 @@ export interface ServeOptions {
   readonly logger: Logger;
   /** Its abort ends the server: streams are sent away, then terminals stopped. */
   readonly signal: AbortSignal;
+  /** Its abort leaves no grace to terminals that end with this process. */
+  readonly hurry: AbortSignal;
   /** Called once, when calls are answered. */
   readonly onReady: (server: RunningServer) => void | Promise<void>;
 }
@@ -92,6 +94,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       isSupervised = connected;
       tellHealth();
     },
+    hurry: options.hurry,
   });
   await using sessions = openSessions({ supervisor, stateDir: stateDir.path });
   await using server = await createServer({

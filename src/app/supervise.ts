@@ -2,11 +2,12 @@
 import { resolve } from 'node:path';
 import { openStateDir } from '../store/stateDir.js';
 import {
-  endedBySignals,
+  endDetachedWhenIdle,
   stopDetached,
   superviseDetached,
   supervisorSocket,
 } from '../supervisor/detached.js';
+import { endingSignals } from '../supervisor/endingSignals.js';
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import {
   type Configuration,
@@ -31,6 +32,8 @@ export interface SuperviseFlags {
   readonly allowSharedUid?: boolean;
   /** Ends the running one instead. */
   readonly stop?: boolean;
+  /** With `stop`: when no terminal lives, and does not wait for that. */
+  readonly whenIdle?: boolean;
   readonly version: string;
   readonly tell: (line: string) => void;
 }
@@ -51,6 +54,14 @@ const STOP_TIMEOUT_MS = 30_000;
 export async function runSupervise(flags: SuperviseFlags): Promise<void> {
   const settings = await settingsOf(flags);
   const path = resolve(flags.stateDir ?? settings.state_dir ?? defaultStateDir());
+  if (flags.whenIdle && !flags.stop) {
+    throw new ConfigurationError('--when-idle says when to end: give --stop with it');
+  }
+  if (flags.stop && flags.whenIdle) {
+    const asked = await endDetachedWhenIdle(path);
+    flags.tell(asked ? 'the supervisor ends when no terminal lives' : 'no supervisor runs');
+    return;
+  }
   if (flags.stop) {
     const stopped = await stopDetached(path, STOP_TIMEOUT_MS);
     flags.tell(stopped ? 'the supervisor has ended, and its terminals' : 'no supervisor runs');
@@ -64,12 +75,13 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
     uid: process.getuid?.() ?? 0,
     allowSharedUid: flags.allowSharedUid ?? false,
   });
-  using ending = endedBySignals();
+  using ending = endingSignals();
   const socket = supervisorSocket(stateDir.path);
   await superviseDetached({
     stateDir,
     log,
     signal: ending.signal,
+    whenIdle: ending.whenIdle,
     create: () =>
       createInProcessSupervisor({
         stateDir: stateDir.path,
@@ -77,6 +89,7 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
         isolation,
         version: flags.version,
         log,
+        hurry: ending.hurry,
         logSync: settings.log.sync,
         limits: supervisorLimits(settings),
         locator: () => `unix:${socket}`,

@@ -45,6 +45,8 @@ export interface SupervisorOptions {
   readonly onChange: (connected: boolean) => void;
   /** Milliseconds for which an external one is waited for. Default: as for one that is started. */
   readonly patienceMs?: number;
+  /** See `InProcessOptions`. */
+  readonly hurry: AbortSignal;
 }
 
 /** Disposing ends one in this process with its terminals, and leaves any other. @throws Error that says what to do */
@@ -53,7 +55,7 @@ export async function openSupervisor(options: SupervisorOptions): Promise<Superv
 }
 
 async function supervise(options: SupervisorOptions): Promise<Supervisor> {
-  const { stateDir, isolation, config, version, logger, locator } = options;
+  const { stateDir, isolation, config, version, logger, locator, hurry } = options;
   const lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
   try {
     const supervisor = await createInProcessSupervisor({
@@ -62,6 +64,7 @@ async function supervise(options: SupervisorOptions): Promise<Supervisor> {
       isolation,
       version,
       log: logger,
+      hurry,
       logSync: config.log.sync,
       limits: supervisorLimits(config),
       locator,

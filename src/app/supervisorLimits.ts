@@ -9,6 +9,14 @@ export function supervisorLimits({
   return {
     terminalsPerOwner: limits.terminals_per_owner,
     logBytesPerOwner: limits.log_bytes_per_owner,
+    life: {
+      ...(limits.terminal_idle_seconds !== undefined && {
+        idleMs: limits.terminal_idle_seconds * 1000,
+      }),
+      ...(limits.terminal_lifetime_seconds !== undefined && {
+        lifetimeMs: limits.terminal_lifetime_seconds * 1000,
+      }),
+    },
     ...(log.seal_bytes !== undefined && { logSealBytes: log.seal_bytes }),
     ...(log.retain_bytes !== undefined && { logRetainBytes: log.retain_bytes }),
   };

@@ -30,7 +30,7 @@ export interface ExitStatus {
   readonly exitCode?: number;
   /** Name of the signal that ended the process, e.g. `SIGTERM`. */
   readonly signal?: string;
-  /** Why there is no exit code. */
+  /** An `ExitReason`, or what another version has written; absent: the program or a caller ended it. */
   readonly reason?: string;
   /** Processes of the tree that outlived the top-level process, at the time of the exit. */
   readonly survivors?: number;

@@ -105,6 +105,8 @@ export interface EndOptions {
   readonly signals: readonly SignalName[];
   /** Milliseconds to wait until nothing of the tree lives. */
   readonly graceMs: number;
+  /** Its abort ends the grace. */
+  readonly hurry?: AbortSignal;
 }
 
 /** Milliseconds between two looks at the tree: short at first, since most trees end at once. */
@@ -118,7 +120,7 @@ const LONGEST_LOOK_MS = 100;
  */
 export async function endTree(
   marks: TreeMarks,
-  { signals, graceMs }: EndOptions,
+  { signals, graceMs, hurry }: EndOptions,
 ): Promise<ProcessInfo[]> {
   const begin = performance.now();
   const sent = new Map<string, Sent>();
@@ -138,9 +140,11 @@ export async function endTree(
       const all = elapsed >= graceMs / 2;
       sent.set(key, sendDue(process, signals, sent.get(key), elapsed, all));
     }
-    const left = graceMs - elapsed;
+    const left = hurry?.aborted ? 0 : graceMs - elapsed;
     if (left <= 0 && !isFirst) return found;
-    await setTimeout(Math.max(0, Math.min(wait, left)));
+    await setTimeout(Math.max(0, Math.min(wait, left)), undefined, { signal: hurry }).catch(
+      () => {},
+    );
     wait = Math.min(wait * 2, LONGEST_LOOK_MS);
   }
 }

@@ -41,6 +41,7 @@ export function serverInfo(
     async getServerInfo(_request, call) {
       await admit(gate, callerOf(call));
       const info = await supervisor.info();
+      const { idleMs, lifetimeMs } = info.life;
       return {
         version,
         isolationMode: isolationToWire[info.isolation],
@@ -68,6 +69,8 @@ export function serverInfo(
           connections: limits.maxConnections,
           firstCallTimeout: durationFromMs(limits.firstCallMs),
           connectionIdle: durationFromMs(limits.idleMs),
+          ...(idleMs !== undefined && { terminalIdle: durationFromMs(idleMs) }),
+          ...(lifetimeMs !== undefined && { terminalLifetime: durationFromMs(lifetimeMs) }),
         },
         features: [...FEATURES].sort(),
         services: [...services].sort(),

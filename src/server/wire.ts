@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ErrorReason } from '../core/errors.js';
 import type { ExitStatus, TerminalSize } from '../core/event.js';
+import type { ExitReason } from '../core/exitReason.js';
 import type { SignalName } from '../core/signals.js';
 import {
   type CreatedBy,
@@ -102,8 +103,18 @@ export function toExitStatus(exit: ExitStatus): MessageInitShape<typeof pb.ExitS
   };
 }
 
+const endedBySupervisor = {
+  'supervisor-stopped': pb.ExitReason.SUPERVISOR_STOPPED,
+  'idle-limit': pb.ExitReason.IDLE_LIMIT,
+  'lifetime-limit': pb.ExitReason.LIFETIME_LIMIT,
+} satisfies Partial<Record<ExitReason, pb.ExitReason>>;
+
 function exitReason(exit: ExitStatus): pb.ExitReason {
+  const { reason } = exit;
   if (exit.exitCode === undefined) return pb.ExitReason.SUPERVISOR_LOST;
+  if (reason !== undefined && Object.hasOwn(endedBySupervisor, reason)) {
+    return endedBySupervisor[reason as keyof typeof endedBySupervisor];
+  }
   return exit.signal === undefined ? pb.ExitReason.EXITED : pb.ExitReason.SIGNALED;
 }
 

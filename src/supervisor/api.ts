@@ -45,6 +45,8 @@ export interface SupervisorInfo {
   readonly version: string;
   readonly maxLiveTerminals: number;
   readonly maxLiveTerminalsPerOwner: number;
+  /** Milliseconds that an instance may live, and go without input, output and attachment. */
+  readonly life: { readonly idleMs?: number; readonly lifetimeMs?: number };
 }
 
 export interface TerminalSnapshot {

@@ -4,6 +4,7 @@ import type { EventLogOptions } from '../store/eventLog.js';
 import type { Admission } from './admission.js';
 import type { Isolation } from './isolation.js';
 import type { Leases } from './leases.js';
+import type { Ticker } from './lifeSweep.js';
 import type { LogQuota } from './logQuota.js';
 import type { Terminal } from './terminal.js';
 
@@ -33,6 +34,10 @@ export interface SupervisorContext {
   readonly log: Log;
   /** Milliseconds since the Unix epoch. */
   readonly now: () => number;
+  /** Time that never steps back. */
+  readonly ticker: Ticker;
+  /** Its abort ends the grace of terminals that are being ended by the supervisor itself. */
+  readonly hurry: AbortSignal;
   /** The service's address for a terminal: meta.json's `socket` while it runs. */
   readonly locator: (tuple: TerminalTuple) => string;
   /** A terminal's record has changed. */

@@ -8,7 +8,9 @@ import { acquireLock } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
 import type { Supervisor } from './api.js';
 import type { Log } from './context.js';
+import { END_WHEN_IDLE } from './endingSignals.js';
 import { serveSupervisor } from './socket/socketServer.js';
+import { untilIdle } from './untilIdle.js';
 
 /** Holds whoever supervises the directory, in a process of its own or not. */
 export const SUPERVISOR_LOCK = 'supervisor.lock';
@@ -27,8 +29,10 @@ export interface DetachedOptions {
   readonly log: Log;
   /** Makes the supervisor when the directory is locked; it is disposed at the end. */
   readonly create: () => Promise<Supervisor>;
-  /** Its abort ends the supervisor and with it all processes; see `endedBySignals`. */
+  /** Its abort ends the supervisor and with it all processes; see `endingSignals`. */
   readonly signal: AbortSignal;
+  /** Its abort ends the supervisor as soon as no terminal lives; absent: it is not asked to. */
+  readonly whenIdle?: AbortSignal;
   /** Called once, when servers can connect. */
   readonly onReady?: (socketPath: string) => void;
 }
@@ -44,7 +48,7 @@ export function supervisorSocket(stateDir: string): string {
  * is too long or unsafe
  */
 export async function superviseDetached(options: DetachedOptions): Promise<void> {
-  const { stateDir, log, signal } = options;
+  const { stateDir, log } = options;
   const path = options.socketPath ?? supervisorSocket(stateDir.path);
   const pidFile = join(stateDir.path, SUPERVISOR_PID);
   await using _lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
@@ -55,34 +59,20 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
   try {
     log.info({ path, pid: process.pid, stateDir: stateDir.path }, 'supervising');
     options.onReady?.(path);
-    await aborted(signal);
+    await toldToEnd(supervisor, options);
     log.info({}, 'the supervisor ends');
   } finally {
     await rm(pidFile, { force: true });
   }
 }
 
-/**
- * Aborts at the first SIGTERM or SIGINT; a second one ends the process at once. A hang-up is
- * ignored: the supervisor outlives the terminal that it was started from.
- */
-export function endedBySignals(): { readonly signal: AbortSignal } & Disposable {
-  const ending = new AbortController();
-  const end = (name: NodeJS.Signals) => {
-    if (ending.signal.aborted) {
-      process.off(name, end);
-      process.kill(process.pid, name);
-    }
-    ending.abort();
-  };
-  const ignore = () => {};
-  process.on('SIGTERM', end).on('SIGINT', end).on('SIGHUP', ignore);
-  return {
-    signal: ending.signal,
-    [Symbol.dispose]() {
-      process.off('SIGTERM', end).off('SIGINT', end).off('SIGHUP', ignore);
-    },
-  };
+/** Resolves when the supervisor is told to end, or was asked to when idle and is. */
+async function toldToEnd(
+  supervisor: Supervisor,
+  { signal, whenIdle }: DetachedOptions,
+): Promise<void> {
+  const idle = whenIdle && aborted(whenIdle).then(() => untilIdle(supervisor, signal));
+  await Promise.race(idle ? [aborted(signal), idle] : [aborted(signal)]);
 }
 
 /**
@@ -91,18 +81,8 @@ export function endedBySignals(): { readonly signal: AbortSignal } & Disposable 
  * @throws Error when the directory is supervised within a server, or the time is over
  */
 export async function stopDetached(stateDir: string, timeoutMs: number): Promise<boolean> {
-  const pidFile = join(stateDir, SUPERVISOR_PID);
-  const heldBy = await holder(stateDir);
-  if (heldBy === undefined) {
-    await rm(pidFile, { force: true });
-    return false;
-  }
-  const pid = await pidIn(pidFile);
-  // The lock is held and names the same process: the pid is not one that was left and used again.
-  if (pid === undefined || pid !== (await pidIn(join(stateDir, SUPERVISOR_LOCK)))) {
-    throw new Error(`${heldBy.message}, which is no detached supervisor; end that process instead`);
-  }
-  process.kill(pid, 'SIGTERM');
+  const pid = await signalDetached(stateDir, 'SIGTERM');
+  if (pid === undefined) return false;
   const deadline = performance.now() + timeoutMs;
   while (performance.now() < deadline) {
     if ((await holder(stateDir)) === undefined) return true;
@@ -111,6 +91,35 @@ export async function stopDetached(stateDir: string, timeoutMs: number): Promise
   throw new Error(
     `process ${pid} has not ended in ${timeoutMs} ms; its log says what it waits for`,
   );
+}
+
+/**
+ * Asks the directory's detached supervisor to end once no terminal lives; it goes on taking new ones
+ * until then. False when there is none.
+ * @throws Error when the directory is supervised within a server
+ */
+export async function endDetachedWhenIdle(stateDir: string): Promise<boolean> {
+  return (await signalDetached(stateDir, END_WHEN_IDLE)) !== undefined;
+}
+
+/** The pid of the detached supervisor that has got the signal; undefined when there is none. */
+async function signalDetached(
+  stateDir: string,
+  signal: NodeJS.Signals,
+): Promise<number | undefined> {
+  const pidFile = join(stateDir, SUPERVISOR_PID);
+  const heldBy = await holder(stateDir);
+  if (heldBy === undefined) {
+    await rm(pidFile, { force: true });
+    return undefined;
+  }
+  const pid = await pidIn(pidFile);
+  // The lock is held and names the same process: the pid is not one that was left and used again.
+  if (pid === undefined || pid !== (await pidIn(join(stateDir, SUPERVISOR_LOCK)))) {
+    throw new Error(`${heldBy.message}, which is no detached supervisor; end that process instead`);
+  }
+  process.kill(pid, signal);
+  return pid;
 }
 
 /** Why the lock cannot be had, which names who has it; undefined when nobody does. */

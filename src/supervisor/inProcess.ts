@@ -18,8 +18,10 @@ import type {
 import { ChangeFeed } from './changeFeed.js';
 import type { Log, LogSync, SupervisorContext } from './context.js';
 import { createTerminal } from './creation.js';
+import type { LifeLimits } from './instanceLife.js';
 import type { Isolation } from './isolation.js';
 import { Leases } from './leases.js';
+import { sweepLives, systemTicker, type Ticker } from './lifeSweep.js';
 import { defaultLimits, type SupervisorLimits } from './limits.js';
 import { LogQuota } from './logQuota.js';
 import { ownerDefaults } from './ownerDefaults.js';
@@ -41,13 +43,13 @@ export interface InProcessOptions {
   readonly limits?: Partial<SupervisorLimits>;
   /** Milliseconds since the Unix epoch. */
   readonly now?: () => number;
+  readonly ticker?: Ticker;
+  /** Aborted when the end cannot wait: what is being stopped is killed. */
+  readonly hurry?: AbortSignal;
 }
 
 /** Resources looked at together at the start: each may wait seconds for processes that it has lost. */
 const RECOVERIES_AT_ONCE = 32;
-
-/** Milliseconds that processes get between SIGTERM and SIGKILL when the supervisor ends. */
-const SHUTDOWN_GRACE_MS = 2_000;
 
 /**
  * Reads the state directory, records the ends of instances that an earlier supervisor lost, and
@@ -74,6 +76,8 @@ class Registry implements Supervisor {
   readonly #leases: Leases;
   readonly #admission: Admission;
   readonly #logQuota: LogQuota;
+  readonly #life: LifeLimits;
+  readonly #endSweep: () => void;
 
   constructor(options: InProcessOptions) {
     const now = options.now ?? Date.now;
@@ -83,6 +87,7 @@ class Registry implements Supervisor {
     this.#logQuota = new LogQuota(limits.logBytesPerOwner);
     this.#leases = new Leases(now);
     this.#requests = new RequestMemory(now);
+    this.#life = limits.life;
     this.#context = {
       isolation: options.isolation,
       leases: this.#leases,
@@ -97,12 +102,16 @@ class Registry implements Supervisor {
       bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
       log: options.log,
       now,
+      ticker: options.ticker ?? systemTicker,
+      hurry: options.hurry ?? new AbortController().signal,
       locator: options.locator,
       changed: (terminal) => {
         if (this.#terminals.get(terminal.record) !== terminal) return;
         void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
       },
     };
+    const { ticker } = this.#context;
+    this.#endSweep = sweepLives(ticker, this.#life, () => this.#terminals.values());
   }
 
   async load(): Promise<void> {
@@ -138,6 +147,7 @@ class Registry implements Supervisor {
       version,
       maxLiveTerminals: this.#admission.maxPerHost,
       maxLiveTerminalsPerOwner: this.#admission.maxPerOwner,
+      life: this.#life,
     };
   }
 
@@ -256,9 +266,10 @@ class Registry implements Supervisor {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#endSweep();
     await Promise.allSettled([...this.#creating.values()].map(({ done }) => done));
     const terminals = [...this.#terminals.values()];
-    await Promise.all(terminals.map((terminal) => terminal.shutDown(SHUTDOWN_GRACE_MS)));
+    await Promise.all(terminals.map((terminal) => terminal.shutDown()));
     this.#feed.end();
   }
 

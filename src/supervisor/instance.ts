@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GranttyError } from '../core/errors.js';
 import type { ExitEvent, ExitStatus, TerminalSize } from '../core/event.js';
+import type { ExitReason } from '../core/exitReason.js';
 import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
 import { resolveCommand, resolveCwd } from '../pty/command.js';
@@ -63,6 +64,7 @@ export class Instance {
   #size: TerminalSize;
   #syncTimer: NodeJS.Timeout | undefined;
   #exited = false;
+  #reason: ExitReason | undefined;
   #closed = false;
 
   /** Forks. Owns `log` from here on. @throws QUOTA_TERMINALS when the host has no process or PTY left */
@@ -133,6 +135,11 @@ export class Instance {
     return this.#pty.send(data, mayWrite, onTaken);
   }
 
+  /** What the exit says, unless it has come before: the first reason stands. */
+  endedFor(reason: ExitReason): void {
+    if (!this.#exited) this.#reason ??= reason;
+  }
+
   /** Rejects queued input whose authority is gone. */
   dropRefused(): void {
     this.#pty.dropRefused();
@@ -174,6 +181,7 @@ export class Instance {
     const status: ExitStatus = {
       exitCode: exit.exitCode,
       ...(exit.signal !== undefined && { signal: exit.signal }),
+      ...(this.#reason && { reason: this.#reason }),
       ...(survivors > 0 && { survivors }),
     };
     return this.#pipeline.finish(status);
@@ -192,6 +200,10 @@ export class Instance {
   #checkRuns(): void {
     if (this.#exited) throw terminalExited();
   }
+}
+
+export function stillRunning(): GranttyError {
+  return new GranttyError('TERMINAL_EXISTS', 'the terminal is running; stop it first');
 }
 
 export function terminalExited(): GranttyError {

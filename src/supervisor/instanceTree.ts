@@ -1,9 +1,11 @@
 /** The process tree of an instance as a whole: ended on request, or swept after its top-level exit. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { TerminalTuple } from '../core/names.js';
 import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
 import { endTree, type TreeMarks } from '../pty/processTree.js';
 import type { EndResult } from './api.js';
+import type { Log } from './context.js';
 
 /** Milliseconds in which the exit of an ended tree is expected on record: its drain takes 2 s at most. */
 const EXIT_RECORD_MS = 4_000;
@@ -44,8 +46,29 @@ export async function endInstance(
   };
 }
 
-/** Ends what outlived the top-level process; answers how many processes are left. */
-export async function sweepTree(marks: TreeMarks): Promise<number> {
-  const left = await endTree(marks, { signals: ['SIGHUP', 'SIGKILL'], graceMs: KILL_GRACE_MS });
+/**
+ * Asks the tree to end, and after the grace, or at once when `hurry` aborts, makes it. Answers how
+ * many processes are left.
+ */
+export async function stopThenKill(
+  marks: TreeMarks,
+  graceMs: number,
+  hurry?: AbortSignal,
+): Promise<number> {
+  const signals = ['SIGTERM', 'SIGHUP'] as const;
+  const stubborn = await endTree(marks, { signals, graceMs, ...(hurry && { hurry }) });
+  if (stubborn.length === 0) return 0;
+  const left = await endTree(marks, { signals: ['SIGKILL'], graceMs: KILL_GRACE_MS });
   return left.length;
+}
+
+/** Ends what outlived the top-level process of a terminal that was created so. */
+export async function sweepTree(
+  marks: TreeMarks,
+  log: Log,
+  { owner, id }: Pick<TerminalTuple, 'owner' | 'id'>,
+): Promise<void> {
+  const left = await endTree(marks, { signals: ['SIGHUP', 'SIGKILL'], graceMs: KILL_GRACE_MS });
+  if (left.length === 0) return;
+  log.warn({ owner, id, survivors: left.length }, 'processes outlived the sweep');
 }

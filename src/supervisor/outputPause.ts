@@ -1,15 +1,15 @@
 /** Whether a terminal's output is held back because its log cannot be written, and why. */
 import { GranttyError } from '../core/errors.js';
 import type { TerminalSnapshot } from './api.js';
-import type { Log } from './context.js';
+import type { SupervisorContext } from './context.js';
+import type { Terminal } from './terminal.js';
 
 export class OutputPause {
   #reason: TerminalSnapshot['paused'];
 
   constructor(
-    private readonly log: Log,
-    private readonly terminal: () => { readonly owner: string; readonly id: string },
-    private readonly onChange: () => void,
+    private readonly context: SupervisorContext,
+    private readonly terminal: Terminal,
   ) {}
 
   /** Undefined while all is written. */
@@ -22,10 +22,11 @@ export class OutputPause {
     const paused = failure && pauseOf(failure.error);
     if (paused === this.#reason) return;
     this.#reason = paused;
-    const { owner, id } = this.terminal();
-    if (failure) this.log.error({ owner, id, paused, err: failure.error }, 'output is held back');
-    else this.log.info({ owner, id }, 'output goes on');
-    this.onChange();
+    const { owner, id } = this.terminal.record;
+    const { log } = this.context;
+    if (failure) log.error({ owner, id, paused, err: failure.error }, 'output is held back');
+    else log.info({ owner, id }, 'output goes on');
+    this.context.changed(this.terminal);
   }
 }
 

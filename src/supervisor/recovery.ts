@@ -1,6 +1,7 @@
 /** What a lost supervisor left: its processes are ended, and their end is put on record. */
 import { randomUUID } from 'node:crypto';
 import type { ExitEvent } from '../core/event.js';
+import type { ExitReason } from '../core/exitReason.js';
 import { addRewind } from '../core/logRewind.js';
 import { isLive, type TerminalRecord } from '../core/terminal.js';
 import { endTree } from '../pty/processTree.js';
@@ -11,7 +12,7 @@ import type { SupervisorContext } from './context.js';
 /** Milliseconds that leftover processes get to end before SIGKILL. */
 const LEFTOVER_GRACE_MS = 2_000;
 
-export const SUPERVISOR_LOST = 'supervisor-lost';
+const SUPERVISOR_LOST: ExitReason = 'supervisor-lost';
 
 /**
  * The record as it is true now. For an instance that was alive when its supervisor was lost: ends

@@ -1,10 +1,8 @@
 /** One terminal resource: its record, who follows it, and the process instance it may have. */
-import { GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
 import { Latch } from '../core/latch.js';
 import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
-import { endTree, type TreeMarks } from '../pty/processTree.js';
 import { EventLog } from '../store/eventLog.js';
 import { logBytes } from '../store/logParts.js';
 import { readEnvironment, removeResource } from '../store/metadata.js';
@@ -27,10 +25,12 @@ import type {
 } from './api.js';
 import type { SupervisorContext } from './context.js';
 import { HeldRecord } from './heldRecord.js';
-import { Instance, prepareLaunch, terminalExited } from './instance.js';
+import { Instance, prepareLaunch, stillRunning, terminalExited } from './instance.js';
+import type { LifeLimits } from './instanceLife.js';
 import { endInstance, KILL_GRACE_MS, recordedMarks, sweepTree } from './instanceTree.js';
 import { OutputPause } from './outputPause.js';
 import { RestingLog } from './restingLog.js';
+import { SelfEnding } from './selfEnding.js';
 import { Subscribers } from './subscribers.js';
 import { TerminalInput } from './terminalInput.js';
 import { untilWritten } from './untilWritten.js';
@@ -45,6 +45,8 @@ export class Terminal {
   /** Resolves when the sweep after the latest exit, if there was one, is over. */
   #swept: Promise<void> = Promise.resolve();
   #starting = false;
+  /** Of the instance. */
+  #selfEnding: SelfEnding | undefined;
   readonly #abandoned = new AbortController();
   readonly #subscribers = new Subscribers();
   readonly #input: TerminalInput;
@@ -61,11 +63,7 @@ export class Terminal {
     this.#restingLog = new RestingLog(dir, context.logOptions);
     if (seqs) this.#restingLog.set(seqs);
     this.#input = new TerminalInput(context.leases, context.now, () => this.#instance);
-    this.#pause = new OutputPause(
-      context.log,
-      () => this.record,
-      () => context.changed(this),
-    );
+    this.#pause = new OutputPause(context, this);
     this.#held = new HeldRecord(dir, record, context.now, () => context.changed(this));
   }
 
@@ -147,6 +145,7 @@ export class Terminal {
       throw error;
     }
     this.#instance = instance;
+    this.#selfEnding = new SelfEnding(context, before, instance);
     this.#subscribers.nextSeq = instance.nextSeq;
     const exit = new Latch();
     this.#exit = exit;
@@ -180,22 +179,14 @@ export class Terminal {
     if (!saved) return;
     this.#restingLog.set({ first: instance.firstSeq, next: instance.nextSeq });
     this.#instance = undefined;
+    this.#selfEnding = undefined;
     place[Symbol.dispose]();
     this.#subscribers.publish({ kind: 'events', events: [event] });
     await instance.close().catch((error: unknown) => {
       const { owner, id } = kept;
       this.context.log.error({ owner, id, err: error }, 'the log could not be closed in order');
     });
-    if (kept.onExit === 'sweep') this.#swept = this.#sweep(instance.marks);
-  }
-
-  /** Ends what outlived the top-level process of a terminal that was created so. */
-  async #sweep(marks: TreeMarks): Promise<void> {
-    const survivors = await sweepTree(marks);
-    const { owner, id } = this.record;
-    if (survivors > 0) {
-      this.context.log.warn({ owner, id, survivors }, 'processes outlived the sweep');
-    }
+    if (kept.onExit === 'sweep') this.#swept = sweepTree(instance.marks, this.context.log, kept);
   }
 
   async update(spec: UpdateSpec): Promise<void> {
@@ -266,11 +257,18 @@ export class Terminal {
     this.#input.dropRefused();
   }
 
+  /** Ends an instance that has lived, or gone without use, for longer than it may. */
+  holdToLife(limits: LifeLimits, now: number): void {
+    const isHeld = this.#pause.reason !== undefined || this.#input.attachments().length > 0;
+    const inputBytes = this.#input.takenBytes;
+    this.#selfEnding?.holdToLife(limits, { isHeld, inputBytes }, now);
+  }
+
   /** Ends what runs, waits until that is on record, and lets go of everything. */
-  async shutDown(graceMs: number): Promise<void> {
+  async shutDown(): Promise<void> {
     const instance = this.#instance;
     if (instance) {
-      await endTree(instance.marks, { signals: ['SIGTERM', 'SIGHUP', 'SIGKILL'], graceMs });
+      await this.#selfEnding?.end('supervisor-stopped');
       // A record that the disk still refuses is left to the next supervisor, which completes it.
       if (this.#pause.reason) this.#abandoned.abort();
       if (this.#pause.reason) await instance.close();
@@ -298,8 +296,4 @@ export class Terminal {
     if (!instance) return this.#restingLog.range();
     return { first: instance.firstSeq, next: this.#subscribers.nextSeq };
   }
-}
-
-function stillRunning(): GranttyError {
-  return new GranttyError('TERMINAL_EXISTS', 'the terminal is running; stop it first');
 }

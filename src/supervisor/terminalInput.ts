@@ -14,12 +14,19 @@ import type { Leases } from './leases.js';
 
 export class TerminalInput {
   readonly #attachments = new Attachments();
+  /** Over all instances and ways in. */
+  #takenBytes = 0;
 
   constructor(
     private readonly leases: Leases,
     private readonly now: () => number,
     private readonly instance: () => Instance | undefined,
   ) {}
+
+  /** Bytes that the line discipline has taken since this process began. */
+  get takenBytes(): number {
+    return this.#takenBytes;
+  }
 
   attachments(): AttachmentInfo[] {
     return this.#attachments.list();
@@ -57,6 +64,7 @@ export class TerminalInput {
       () => (attachment.opening === opening ? this.leases.refusal(lease) : streamEnded()),
       (bytes) => {
         attachment.taken += bytes;
+        this.#takenBytes += bytes;
       },
     );
     return attachment.taken;
@@ -68,7 +76,9 @@ export class TerminalInput {
     await instance.send(
       data,
       () => this.leases.refusal(lease),
-      () => {},
+      (bytes) => {
+        this.#takenBytes += bytes;
+      },
     );
     return { lastSeq };
   }

@@ -24,6 +24,7 @@ describe('a supervisor that somebody else starts', () => {
         locator: ({ id }) => id,
         superviseArguments: ['would', 'fail', 'if', 'started'],
         onChange: () => {},
+        hurry: new AbortController().signal,
         patienceMs: 100,
       });
       await expect(opening).rejects.toThrow(

@@ -338,6 +338,19 @@ describe('unary calls', () => {
       expect(reply.terminal?.exitStatus?.reason).toBe(ExitReason.SUPERVISOR_LOST);
     });
 
+    it.each([
+      ['supervisor-stopped', ExitReason.SUPERVISOR_STOPPED],
+      ['idle-limit', ExitReason.IDLE_LIMIT],
+      ['lifetime-limit', ExitReason.LIFETIME_LIMIT],
+      ['of another version', ExitReason.SIGNALED],
+      ['constructor', ExitReason.SIGNALED],
+    ])('shows an end for the reason "%s" beside its exit code', async (reason, shown) => {
+      const terminal = await harness.supervisor.add({ id: 't1' as Name });
+      await terminal.exit({ exitCode: 143, signal: 'SIGTERM', reason });
+      const reply = await harness.unary(terminals.getTerminal, ref('t1'), token);
+      expect(reply.terminal?.exitStatus).toMatchObject({ exitCode: 143, reason: shown });
+    });
+
     it('lists who is attached and who watches', async () => {
       await harness.supervisor.add({ id: 't1' as Name });
       const kind = AttachmentKind.HUMAN;

@@ -5,12 +5,19 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { acquireLock } from '../../src/store/lock.js';
+import { readRecord } from '../../src/store/metadata.js';
+import { resourceDir } from '../../src/store/paths.js';
 import { openStateDir } from '../../src/store/stateDir.js';
-import { stopDetached, supervisorSocket } from '../../src/supervisor/detached.js';
+import {
+  endDetachedWhenIdle,
+  stopDetached,
+  supervisorSocket,
+} from '../../src/supervisor/detached.js';
 import { connectSupervisor } from '../../src/supervisor/socket/socketClient.js';
-import { createSpec, silentLog as log } from '../support/registry.js';
+import { createSpec, lease, silentLog as log } from '../support/registry.js';
 
 const PROGRAM = fileURLToPath(new URL('./detachedSupervisor.mjs', import.meta.url));
 const BUILT = fileURLToPath(new URL('../../dist/supervisor/detached.js', import.meta.url));
@@ -78,6 +85,51 @@ describe('a detached supervisor', () => {
     expect(existsSync(supervisorSocket(stateDir))).toBe(false);
     expect(existsSync(`/proc/${record.pid}`)).toBe(false);
     expect(await stopDetached(stateDir, 1_000)).toBe(false);
+  });
+
+  it('leaves no grace to its terminals when it is told twice', async () => {
+    const { child, exit } = await start();
+    const spec = createSpec([
+      'sh',
+      '-c',
+      'trap "" TERM HUP; echo ready; while :; do sleep 0.1; done',
+    ]);
+    const server = await connect();
+    const { record } = await server.create(spec);
+    const stop = new AbortController();
+    const { items, nextSeq } = await server.openOutput(spec.tuple, stop.signal);
+    if (nextSeq === 1) for await (const item of items) if (item.kind === 'events') break;
+    stop.abort();
+    await server[Symbol.asyncDispose]();
+    child.kill('SIGTERM');
+    // It has sent its servers away: what follows is the end of its terminals.
+    while (existsSync(supervisorSocket(stateDir))) await delay(5);
+    const begin = performance.now();
+    child.kill('SIGTERM');
+    expect(await exit).toEqual([0, null]);
+    expect(performance.now() - begin).toBeLessThan(4_900);
+    expect(existsSync(`/proc/${record.pid}`)).toBe(false);
+    expect(await readRecord(resourceDir(stateDir, spec.tuple))).toMatchObject({
+      state: 'exited',
+      exit: { signal: 'SIGKILL', reason: 'supervisor-stopped' },
+    });
+  }, 30_000);
+
+  it('ends when no terminal lives once it was asked to, and not before', async () => {
+    const { child, exit } = await start();
+    await using server = await connect();
+    const first = createSpec(['cat']);
+    const second = createSpec(['cat']);
+    await server.create(first);
+    expect(await endDetachedWhenIdle(stateDir)).toBe(true);
+    await server.create(second);
+    await server.kill(first.tuple, { lease });
+    expect((await server.info()).pid).toBe(child.pid);
+    await server.kill(second.tuple, { lease }).catch(() => {});
+    expect(await exit).toEqual([0, null]);
+    const record = await readRecord(resourceDir(stateDir, second.tuple));
+    expect(record.exit).toEqual({ exitCode: 137, signal: 'SIGKILL' });
+    expect(await endDetachedWhenIdle(stateDir)).toBe(false);
   });
 
   it('lets no second one in, and is followed by one after kill -9, whatever it left', async () => {

@@ -169,6 +169,7 @@ export class FakeSupervisor implements Supervisor {
       version: '0.0.0',
       maxLiveTerminals: 100,
       maxLiveTerminalsPerOwner: 64,
+      life: {},
     };
   }
 

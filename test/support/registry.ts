@@ -8,6 +8,7 @@ import type { Name } from '../../src/core/names.js';
 import type { CreateSpec, Lease, Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
+import type { Ticker } from '../../src/supervisor/lifeSweep.js';
 import type { SupervisorLimits } from '../../src/supervisor/limits.js';
 
 export const silentLog = pino({ level: 'silent' });
@@ -30,6 +31,8 @@ export async function startRegistry(
     isolation?: Isolation;
     now?: () => number;
     limits?: Partial<SupervisorLimits>;
+    ticker?: Ticker;
+    hurry?: AbortSignal;
   } = {},
 ): Promise<TestRegistry> {
   const stateDir = options.stateDir ?? (await mkdtemp(join(tmpdir(), 'grantty-registry-')));
@@ -42,6 +45,8 @@ export async function startRegistry(
     locator: ({ id }) => `test:${id}`,
     ...(options.now && { now: options.now }),
     ...(options.limits && { limits: options.limits }),
+    ...(options.ticker && { ticker: options.ticker }),
+    ...(options.hurry && { hurry: options.hurry }),
   });
   return {
     supervisor,

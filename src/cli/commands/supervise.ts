@@ -11,6 +11,7 @@ interface Flags {
   readonly dev?: boolean;
   readonly allowSharedUid?: boolean;
   readonly stop?: boolean;
+  readonly whenIdle?: boolean;
 }
 
 export function superviseCommand(): Command {
@@ -24,6 +25,7 @@ export function superviseCommand(): Command {
     .option('--dev', 'as for "serve --dev"')
     .option('--allow-shared-uid', 'as for "serve --allow-shared-uid"')
     .option('--stop', 'end the running supervisor and its terminals')
+    .option('--when-idle', 'with --stop: once no terminal lives, without waiting for that')
     .action(
       action(async (flags: Flags) => {
         const { runSupervise } = await import('../../app/supervise.js');

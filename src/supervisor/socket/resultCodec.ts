@@ -15,8 +15,12 @@ const isolationModes = ['by-uid', 'fixed-user', 'shared-uid'] as const;
 const waits = ['yes', 'no', 'unknown'] as const;
 
 export function decodeInfo(info: wire.Info): SupervisorInfo {
-  const { $typeName: _, $unknown: __, isolation, ...rest } = info;
-  return { ...rest, isolation: word(isolationModes, isolation) };
+  const { $typeName: _, $unknown: __, isolation, life, ...rest } = info;
+  return {
+    ...rest,
+    isolation: word(isolationModes, isolation),
+    life: defined({ idleMs: life?.idleMs, lifetimeMs: life?.lifetimeMs }),
+  };
 }
 
 export function encodeDefaults({

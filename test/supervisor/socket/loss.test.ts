@@ -19,6 +19,7 @@ const info = {
   version: 'test',
   maxLiveTerminals: 1,
   maxLiveTerminalsPerOwner: 1,
+  life: {},
 } as const;
 const unavailable = { reason: 'SUPERVISOR_UNAVAILABLE' };
 

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file grantty/internal/v1/records.proto.
  */
 export const file_grantty_internal_v1_records: GenFile = /*@__PURE__*/
-  fileDesc("CiFncmFudHR5L2ludGVybmFsL3YxL3JlY29yZHMucHJvdG8SE2dyYW50dHkuaW50ZXJuYWwudjEiIgoEU2l6ZRIMCgRjb2xzGAEgASgNEgwKBHJvd3MYAiABKA0iQgoFVHVwbGUSDQoFb3duZXIYASABKAkSDQoFYWdlbnQYAiABKAkSDwoHc2Vzc2lvbhgDIAEoCRIKCgJpZBgEIAEoCSJMCglDcmVhdGVkQnkSDgoGaXNzdWVyGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDgoGZ3JhbnRzGAMgAygJEg4KBmFjdG9ycxgEIAMoCSJCCgxQcm9jZXNzTWFya3MSDQoFbm9uY2UYASABKAkSEgoKc3RhcnRfdGltZRgCIAEoARIPCgdib290X2lkGAMgASgJIi0KC1JlcXVlc3RNYXJrEgsKA2tleRgBIAEoCRIRCglib2R5X2hhc2gYAiABKAkimAEKCkV4aXRTdGF0dXMSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESEwoGc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFgoJc3Vydml2b3JzGAQgASgNSAOIAQFCDAoKX2V4aXRfY29kZUIJCgdfc2lnbmFsQgkKB19yZWFzb25CDAoKX3N1cnZpdm9ycyLnBQoGUmVjb3JkEikKBXR1cGxlGAEgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5UdXBsZRILCgNjd2QYAiABKAkSDwoHY29tbWFuZBgDIAMoCRINCgVzdGF0ZRgEIAEoCRITCgZzb2NrZXQYBSABKAlIAIgBARISCgpjcmVhdGVkX2F0GAYgASgBEgsKA3VpZBgHIAEoCRIQCghpbnN0YW5jZRgIIAEoDRIQCgNwaWQYCSABKA1IAYgBARIwCgVtYXJrcxgKIAEoCzIhLmdyYW50dHkuaW50ZXJuYWwudjEuUHJvY2Vzc01hcmtzEicKBHNpemUYCyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlNpemUSDQoFdGl0bGUYDCABKAkSNwoGbGFiZWxzGA0gAygLMicuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZWNvcmQuTGFiZWxzRW50cnkSDwoHYmFja2VuZBgOIAEoCRIMCgRuYW1lGA8gASgJEg8KB29uX2V4aXQYECABKAkSMgoKY3JlYXRlZF9ieRgRIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuQ3JlYXRlZEJ5Ei0KBGV4aXQYEiABKAsyHy5ncmFudHR5LmludGVybmFsLnYxLkV4aXRTdGF0dXMSFgoJZXhpdGVkX2F0GBMgASgBSAKIAQESEgoKdXBkYXRlZF9hdBgUIAEoARIRCglsb2dfZXBvY2gYFSABKA0SMQoHcmVxdWVzdBgWIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsSMwoLbG9nX3Jld2luZHMYFyADKAsyHi5ncmFudHR5LmludGVybmFsLnYxLkxvZ1Jld2luZBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19zb2NrZXRCBgoEX3BpZEIMCgpfZXhpdGVkX2F0IiwKCUxvZ1Jld2luZBINCgVlcG9jaBgBIAEoDRIQCghsYXN0X3NlcRgCIAEoASJ9CgpBdHRhY2htZW50EhUKDWF0dGFjaG1lbnRfaWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhIKBWFjdG9yGAQgASgJSACIAQESDQoFc2luY2UYBSABKAESDAoEbW9kZRgGIAEoCUIICgZfYWN0b3IixAEKCFNuYXBzaG90EisKBnJlY29yZBgBIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuUmVjb3JkEhEKCWZpcnN0X3NlcRgCIAEoARIQCghuZXh0X3NlcRgDIAEoARI0CgthdHRhY2htZW50cxgEIAMoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuQXR0YWNobWVudBITCgZwYXVzZWQYBSABKAlIAIgBARIQCghyZXZpc2lvbhgGIAEoAUIJCgdfcGF1c2VkIo8BCgRJbmZvEhEKCWlzb2xhdGlvbhgBIAEoCRIUCgxzdGF0ZV9kaXJfaWQYAiABKAkSCwoDcGlkGAMgASgNEg8KB3ZlcnNpb24YBCABKAkSGgoSbWF4X2xpdmVfdGVybWluYWxzGAUgASgNEiQKHG1heF9saXZlX3Rlcm1pbmFsc19wZXJfb3duZXIYBiABKA0iKAoIRGVmYXVsdHMSDwoHY29tbWFuZBgBIAMoCRILCgNjd2QYAiABKAkijQEKCkxhdW5jaFBsYW4SDwoHY29tbWFuZBgBIAMoCRILCgNjd2QYAiABKAkSNQoDZW52GAMgAygLMiguZ3JhbnR0eS5pbnRlcm5hbC52MS5MYXVuY2hQbGFuLkVudkVudHJ5GioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLQoQU3Vydml2aW5nUHJvY2VzcxILCgNwaWQYASABKA0SDAoEY29tbRgCIAEoCSKYAQoJRW5kUmVzdWx0EjgKCXN1cnZpdm9ycxgBIAMoCzIlLmdyYW50dHkuaW50ZXJuYWwudjEuU3Vydml2aW5nUHJvY2VzcxIRCglxdWllc2NlbnQYAiABKAgSDwoHY2VydGFpbhgDIAEoCBItCgRleGl0GAQgASgLMh8uZ3JhbnR0eS5pbnRlcm5hbC52MS5FeGl0U3RhdHVzInIKCkZvcmVncm91bmQSGgoNcHJvY2Vzc19ncm91cBgBIAEoDUgAiAEBEhsKE3NoZWxsX2luX2ZvcmVncm91bmQYAiABKAgSGQoRd2FpdGluZ19mb3JfaW5wdXQYAyABKAlCEAoOX3Byb2Nlc3NfZ3JvdXAi/QEKB0ZhaWx1cmUSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSPAoIbWV0YWRhdGEYAyADKAsyKi5ncmFudHR5LmludGVybmFsLnYxLkZhaWx1cmUuTWV0YWRhdGFFbnRyeRIyCgp2aW9sYXRpb25zGAQgAygLMh4uZ3JhbnR0eS5pbnRlcm5hbC52MS5WaW9sYXRpb24SGwoOcmV0cnlfYWZ0ZXJfbXMYBSABKAFIAIgBARovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3JldHJ5X2FmdGVyX21zIi8KCVZpb2xhdGlvbhINCgVmaWVsZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCWIGcHJvdG8z");
+  fileDesc("CiFncmFudHR5L2ludGVybmFsL3YxL3JlY29yZHMucHJvdG8SE2dyYW50dHkuaW50ZXJuYWwudjEiIgoEU2l6ZRIMCgRjb2xzGAEgASgNEgwKBHJvd3MYAiABKA0iQgoFVHVwbGUSDQoFb3duZXIYASABKAkSDQoFYWdlbnQYAiABKAkSDwoHc2Vzc2lvbhgDIAEoCRIKCgJpZBgEIAEoCSJMCglDcmVhdGVkQnkSDgoGaXNzdWVyGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDgoGZ3JhbnRzGAMgAygJEg4KBmFjdG9ycxgEIAMoCSJCCgxQcm9jZXNzTWFya3MSDQoFbm9uY2UYASABKAkSEgoKc3RhcnRfdGltZRgCIAEoARIPCgdib290X2lkGAMgASgJIi0KC1JlcXVlc3RNYXJrEgsKA2tleRgBIAEoCRIRCglib2R5X2hhc2gYAiABKAkimAEKCkV4aXRTdGF0dXMSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESEwoGc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFgoJc3Vydml2b3JzGAQgASgNSAOIAQFCDAoKX2V4aXRfY29kZUIJCgdfc2lnbmFsQgkKB19yZWFzb25CDAoKX3N1cnZpdm9ycyLnBQoGUmVjb3JkEikKBXR1cGxlGAEgASgLMhouZ3JhbnR0eS5pbnRlcm5hbC52MS5UdXBsZRILCgNjd2QYAiABKAkSDwoHY29tbWFuZBgDIAMoCRINCgVzdGF0ZRgEIAEoCRITCgZzb2NrZXQYBSABKAlIAIgBARISCgpjcmVhdGVkX2F0GAYgASgBEgsKA3VpZBgHIAEoCRIQCghpbnN0YW5jZRgIIAEoDRIQCgNwaWQYCSABKA1IAYgBARIwCgVtYXJrcxgKIAEoCzIhLmdyYW50dHkuaW50ZXJuYWwudjEuUHJvY2Vzc01hcmtzEicKBHNpemUYCyABKAsyGS5ncmFudHR5LmludGVybmFsLnYxLlNpemUSDQoFdGl0bGUYDCABKAkSNwoGbGFiZWxzGA0gAygLMicuZ3JhbnR0eS5pbnRlcm5hbC52MS5SZWNvcmQuTGFiZWxzRW50cnkSDwoHYmFja2VuZBgOIAEoCRIMCgRuYW1lGA8gASgJEg8KB29uX2V4aXQYECABKAkSMgoKY3JlYXRlZF9ieRgRIAEoCzIeLmdyYW50dHkuaW50ZXJuYWwudjEuQ3JlYXRlZEJ5Ei0KBGV4aXQYEiABKAsyHy5ncmFudHR5LmludGVybmFsLnYxLkV4aXRTdGF0dXMSFgoJZXhpdGVkX2F0GBMgASgBSAKIAQESEgoKdXBkYXRlZF9hdBgUIAEoARIRCglsb2dfZXBvY2gYFSABKA0SMQoHcmVxdWVzdBgWIAEoCzIgLmdyYW50dHkuaW50ZXJuYWwudjEuUmVxdWVzdE1hcmsSMwoLbG9nX3Jld2luZHMYFyADKAsyHi5ncmFudHR5LmludGVybmFsLnYxLkxvZ1Jld2luZBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19zb2NrZXRCBgoEX3BpZEIMCgpfZXhpdGVkX2F0IiwKCUxvZ1Jld2luZBINCgVlcG9jaBgBIAEoDRIQCghsYXN0X3NlcRgCIAEoASJ9CgpBdHRhY2htZW50EhUKDWF0dGFjaG1lbnRfaWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhIKBWFjdG9yGAQgASgJSACIAQESDQoFc2luY2UYBSABKAESDAoEbW9kZRgGIAEoCUIICgZfYWN0b3IixAEKCFNuYXBzaG90EisKBnJlY29yZBgBIAEoCzIbLmdyYW50dHkuaW50ZXJuYWwudjEuUmVjb3JkEhEKCWZpcnN0X3NlcRgCIAEoARIQCghuZXh0X3NlcRgDIAEoARI0CgthdHRhY2htZW50cxgEIAMoCzIfLmdyYW50dHkuaW50ZXJuYWwudjEuQXR0YWNobWVudBITCgZwYXVzZWQYBSABKAlIAIgBARIQCghyZXZpc2lvbhgGIAEoAUIJCgdfcGF1c2VkIrgBCgRJbmZvEhEKCWlzb2xhdGlvbhgBIAEoCRIUCgxzdGF0ZV9kaXJfaWQYAiABKAkSCwoDcGlkGAMgASgNEg8KB3ZlcnNpb24YBCABKAkSGgoSbWF4X2xpdmVfdGVybWluYWxzGAUgASgNEiQKHG1heF9saXZlX3Rlcm1pbmFsc19wZXJfb3duZXIYBiABKA0SJwoEbGlmZRgHIAEoCzIZLmdyYW50dHkuaW50ZXJuYWwudjEuTGlmZSJSCgRMaWZlEhQKB2lkbGVfbXMYASABKAFIAIgBARIYCgtsaWZldGltZV9tcxgCIAEoAUgBiAEBQgoKCF9pZGxlX21zQg4KDF9saWZldGltZV9tcyIoCghEZWZhdWx0cxIPCgdjb21tYW5kGAEgAygJEgsKA2N3ZBgCIAEoCSKNAQoKTGF1bmNoUGxhbhIPCgdjb21tYW5kGAEgAygJEgsKA2N3ZBgCIAEoCRI1CgNlbnYYAyADKAsyKC5ncmFudHR5LmludGVybmFsLnYxLkxhdW5jaFBsYW4uRW52RW50cnkaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASItChBTdXJ2aXZpbmdQcm9jZXNzEgsKA3BpZBgBIAEoDRIMCgRjb21tGAIgASgJIpgBCglFbmRSZXN1bHQSOAoJc3Vydml2b3JzGAEgAygLMiUuZ3JhbnR0eS5pbnRlcm5hbC52MS5TdXJ2aXZpbmdQcm9jZXNzEhEKCXF1aWVzY2VudBgCIAEoCBIPCgdjZXJ0YWluGAMgASgIEi0KBGV4aXQYBCABKAsyHy5ncmFudHR5LmludGVybmFsLnYxLkV4aXRTdGF0dXMicgoKRm9yZWdyb3VuZBIaCg1wcm9jZXNzX2dyb3VwGAEgASgNSACIAQESGwoTc2hlbGxfaW5fZm9yZWdyb3VuZBgCIAEoCBIZChF3YWl0aW5nX2Zvcl9pbnB1dBgDIAEoCUIQCg5fcHJvY2Vzc19ncm91cCL9AQoHRmFpbHVyZRIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRI8CghtZXRhZGF0YRgDIAMoCzIqLmdyYW50dHkuaW50ZXJuYWwudjEuRmFpbHVyZS5NZXRhZGF0YUVudHJ5EjIKCnZpb2xhdGlvbnMYBCADKAsyHi5ncmFudHR5LmludGVybmFsLnYxLlZpb2xhdGlvbhIbCg5yZXRyeV9hZnRlcl9tcxgFIAEoAUgAiAEBGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fcmV0cnlfYWZ0ZXJfbXMiLwoJVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJYgZwcm90bzM");
 
 /**
  * core/event.ts TerminalSize.
@@ -481,6 +481,11 @@ export type Info = Message<"grantty.internal.v1.Info"> & {
    * @generated from field: uint32 max_live_terminals_per_owner = 6;
    */
   maxLiveTerminalsPerOwner: number;
+
+  /**
+   * @generated from field: grantty.internal.v1.Life life = 7;
+   */
+  life?: Life | undefined;
 };
 
 /**
@@ -489,6 +494,30 @@ export type Info = Message<"grantty.internal.v1.Info"> & {
  */
 export const InfoSchema: GenMessage<Info> = /*@__PURE__*/
   messageDesc(file_grantty_internal_v1_records, 10);
+
+/**
+ * Of SupervisorInfo: milliseconds.
+ *
+ * @generated from message grantty.internal.v1.Life
+ */
+export type Life = Message<"grantty.internal.v1.Life"> & {
+  /**
+   * @generated from field: optional double idle_ms = 1;
+   */
+  idleMs?: number | undefined;
+
+  /**
+   * @generated from field: optional double lifetime_ms = 2;
+   */
+  lifetimeMs?: number | undefined;
+};
+
+/**
+ * Describes the message grantty.internal.v1.Life.
+ * Use `create(LifeSchema)` to create a new message.
+ */
+export const LifeSchema: GenMessage<Life> = /*@__PURE__*/
+  messageDesc(file_grantty_internal_v1_records, 11);
 
 /**
  * supervisor/api.ts OwnerDefaults.
@@ -512,7 +541,7 @@ export type Defaults = Message<"grantty.internal.v1.Defaults"> & {
  * Use `create(DefaultsSchema)` to create a new message.
  */
 export const DefaultsSchema: GenMessage<Defaults> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 11);
+  messageDesc(file_grantty_internal_v1_records, 12);
 
 /**
  * supervisor/api.ts LaunchPlan.
@@ -541,7 +570,7 @@ export type LaunchPlan = Message<"grantty.internal.v1.LaunchPlan"> & {
  * Use `create(LaunchPlanSchema)` to create a new message.
  */
 export const LaunchPlanSchema: GenMessage<LaunchPlan> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 12);
+  messageDesc(file_grantty_internal_v1_records, 13);
 
 /**
  * supervisor/api.ts SurvivingProcess.
@@ -565,7 +594,7 @@ export type SurvivingProcess = Message<"grantty.internal.v1.SurvivingProcess"> &
  * Use `create(SurvivingProcessSchema)` to create a new message.
  */
 export const SurvivingProcessSchema: GenMessage<SurvivingProcess> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 13);
+  messageDesc(file_grantty_internal_v1_records, 14);
 
 /**
  * supervisor/api.ts EndResult.
@@ -599,7 +628,7 @@ export type EndResult = Message<"grantty.internal.v1.EndResult"> & {
  * Use `create(EndResultSchema)` to create a new message.
  */
 export const EndResultSchema: GenMessage<EndResult> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 14);
+  messageDesc(file_grantty_internal_v1_records, 15);
 
 /**
  * supervisor/api.ts ForegroundState.
@@ -628,7 +657,7 @@ export type Foreground = Message<"grantty.internal.v1.Foreground"> & {
  * Use `create(ForegroundSchema)` to create a new message.
  */
 export const ForegroundSchema: GenMessage<Foreground> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 15);
+  messageDesc(file_grantty_internal_v1_records, 16);
 
 /**
  * core/errors.ts GranttyError, without its cause, which stays in the log of the process that saw it.
@@ -667,7 +696,7 @@ export type Failure = Message<"grantty.internal.v1.Failure"> & {
  * Use `create(FailureSchema)` to create a new message.
  */
 export const FailureSchema: GenMessage<Failure> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 16);
+  messageDesc(file_grantty_internal_v1_records, 17);
 
 /**
  * core/errors.ts FieldViolation.
@@ -691,5 +720,5 @@ export type Violation = Message<"grantty.internal.v1.Violation"> & {
  * Use `create(ViolationSchema)` to create a new message.
  */
 export const ViolationSchema: GenMessage<Violation> = /*@__PURE__*/
-  messageDesc(file_grantty_internal_v1_records, 17);
+  messageDesc(file_grantty_internal_v1_records, 18);
 
