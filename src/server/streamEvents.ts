@@ -4,6 +4,7 @@
  */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import type { OutputEvent, TerminalEvent, TerminalSize } from '../core/event.js';
+import { putVarint, varintSize } from '../core/varint.js';
 import { AttachResponseSchema } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import { toExitStatus, toSize } from './wire.js';
 
@@ -101,22 +102,4 @@ function encodeOutput({ seq, timeMicros, data }: OutputEvent): Uint8Array {
 function putByte(bytes: Uint8Array, at: number, value: number): number {
   bytes[at] = value;
   return at + 1;
-}
-
-/** `value` is a whole number from 0 to 2^53; returns the offset behind it. */
-function putVarint(bytes: Uint8Array, start: number, value: number): number {
-  let at = start;
-  let rest = value;
-  while (rest >= 0x80) {
-    bytes[at++] = (rest % 0x80) | 0x80;
-    rest = Math.floor(rest / 0x80);
-  }
-  bytes[at++] = rest;
-  return at;
-}
-
-function varintSize(value: number): number {
-  let size = 1;
-  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) size += 1;
-  return size;
 }

@@ -20,29 +20,44 @@ export function encodeEvent(event: TerminalEvent): Buffer {
 
 /** The lines of several events in one buffer. */
 export function encodeEvents(events: readonly TerminalEvent[]): Buffer {
-  const lines = events.map(lineParts);
-  let length = 0;
-  for (const line of lines) length += line.head.length + line.base64.length + line.tail.length;
-  const bytes = Buffer.allocUnsafe(length);
+  const lines = events.map((event) => new EventLine(event));
+  const bytes = Buffer.allocUnsafe(lines.reduce((sum, line) => sum + line.length, 0));
   let at = 0;
-  for (const line of lines) {
-    at += bytes.write(line.head, at, 'latin1');
-    at += bytes.write(line.base64, at, 'latin1');
-    at += bytes.write(line.tail, at, 'latin1');
-  }
+  for (const line of lines) at = line.writeTo(bytes, at);
   return bytes;
 }
 
-/** The three parts of a line, each of one-byte characters. */
+/** An event's line, checked and measured, to be written where it is wanted: at most MAX_LINE_BYTES. */
+export class EventLine {
+  /** Bytes, its newline included. */
+  readonly length: number;
+  readonly #parts: LineParts;
+
+  /** @throws RangeError for what no reader would accept */
+  constructor(event: TerminalEvent) {
+    this.#parts = event.type === 'pty.output' ? outputParts(event) : exitParts(event);
+    const { head, data, tail } = this.#parts;
+    this.length = head.length + Math.ceil(data.length / 3) * 4 + tail.length;
+  }
+
+  /** Answers where the next line comes. */
+  writeTo(bytes: Buffer, start: number): number {
+    const { head, data, tail } = this.#parts;
+    const dataAt = start + bytes.write(head, start, 'latin1');
+    const tailAt = dataAt + bytes.write(data.toString('base64'), dataAt, 'latin1');
+    return tailAt + bytes.write(tail, tailAt, 'latin1');
+  }
+}
+
+/** What stands before and behind the data of a line, each of one-byte characters. */
 interface LineParts {
   readonly head: string;
-  readonly base64: string;
+  /** Stands there in base64. */
+  readonly data: Buffer;
   readonly tail: string;
 }
 
-function lineParts(event: TerminalEvent): LineParts {
-  return event.type === 'pty.output' ? outputParts(event) : exitParts(event);
-}
+const NO_DATA = Buffer.alloc(0);
 
 function outputParts(event: OutputEvent): LineParts {
   const { data, size } = event;
@@ -51,11 +66,10 @@ function outputParts(event: OutputEvent): LineParts {
       `an output event holds 1-${MAX_EVENT_DATA_BYTES} bytes, not ${data.length}`,
     );
   }
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const cells = size === undefined ? '' : `,"cols":${size.cols},"rows":${size.rows}`;
   return {
     head: `${envelope(event)},"data_b64":"`,
-    base64: bytes.toString('base64'),
+    data: Buffer.from(data.buffer, data.byteOffset, data.byteLength),
     tail: `"${micros(event)}${cells}${member('instance', event.instance)}}\n`,
   };
 }
@@ -64,7 +78,7 @@ function exitParts(event: ExitEvent): LineParts {
   const { exitCode, instance, signal, reason, survivors } = event;
   return {
     head: `${envelope(event)}${member('exit_code', exitCode)}${micros(event)}${member('instance', instance)}`,
-    base64: '',
+    data: NO_DATA,
     tail: `${member('signal', signal)}${member('reason', reason)}${member('survivors', survivors)}}\n`,
   };
 }

@@ -8,6 +8,7 @@ import type {
 } from '../core/event.js';
 import { MAX_EVENT_DATA_BYTES, MAX_UNLOGGED_BYTES } from '../core/limits.js';
 import type { LiveItem } from './api.js';
+import { type Pending, PendingOutput } from './pendingOutput.js';
 import { untilWritten } from './untilWritten.js';
 
 /** Bytes that make a batch a large one: a full read of the kernel's PTY. Round trips stay below it. */
@@ -40,10 +41,6 @@ export interface PipelineOptions {
   readonly nowMicros: () => number;
 }
 
-type Pending =
-  | { readonly kind: 'data'; readonly data: Buffer }
-  | { readonly kind: 'resized'; readonly size: TerminalSize };
-
 /**
  * One write is in flight at a time and what arrives meanwhile is the next batch; in a flood a batch
  * also waits up to 2 ms to fill 64 KiB, while a lone keystroke's echo is written at once. What
@@ -52,8 +49,9 @@ type Pending =
  */
 export class OutputPipeline {
   readonly #options: PipelineOptions;
-  #pending: Pending[] = [];
-  #pendingBytes = 0;
+  readonly #pending = new PendingOutput();
+  /** Taken from `#pending` and not written yet. */
+  #inFlightBytes = 0;
   #paused = false;
   /** Stated with the next output event. */
   #sizeToState: TerminalSize | undefined;
@@ -74,20 +72,23 @@ export class OutputPipeline {
 
   /** Seq of the last event whose bytes were read by now; what is read later has a higher one. */
   get lastSeq(): number {
-    return this.#pending.length > 0 ? this.#lastAssigned + 1 : this.#lastAssigned;
+    return this.#pending.isEmpty ? this.#lastAssigned : this.#lastAssigned + 1;
+  }
+
+  get #unloggedBytes(): number {
+    return this.#inFlightBytes + this.#pending.bytes;
   }
 
   /** Copies `chunk`. */
   push(chunk: Uint8Array): void {
-    this.#pending.push({ kind: 'data', data: Buffer.from(chunk) });
-    this.#pendingBytes += chunk.length;
-    if (!this.#paused && this.#pendingBytes >= MAX_UNLOGGED_BYTES) this.#setPaused(true);
+    this.#pending.push(chunk);
+    if (!this.#paused && this.#unloggedBytes >= MAX_UNLOGGED_BYTES) this.#setPaused(true);
     this.#schedule();
   }
 
   /** Output pushed from now on was printed at this size. */
   resized(size: TerminalSize): void {
-    this.#pending.push({ kind: 'resized', size });
+    this.#pending.resized(size);
     this.#schedule();
   }
 
@@ -111,7 +112,7 @@ export class OutputPipeline {
 
   async #drained(): Promise<void> {
     if (this.#timer) this.#flushNow();
-    if (this.#stop.signal.aborted || (!this.#writing && this.#pending.length === 0)) return;
+    if (this.#stop.signal.aborted || (!this.#writing && this.#pending.isEmpty)) return;
     await new Promise<void>((resolve) => {
       this.#idle = resolve;
     });
@@ -129,7 +130,9 @@ export class OutputPipeline {
     if (this.#writing || this.#stop.signal.aborted) return;
     const flood =
       this.#lastBatchBytes >= FLOOD_BYTES && performance.now() - this.#lastBatchAt < FLOOD_GAP_MS;
-    if (!flood || this.#pendingBytes >= MAX_EVENT_DATA_BYTES) this.#flushNow();
+    // One more full read would not fit the event.
+    const full = this.#pending.bytes + FLOOD_BYTES > MAX_EVENT_DATA_BYTES;
+    if (!flood || full) this.#flushNow();
     else this.#timer ??= setTimeout(() => this.#flushNow(), FLOOD_WAIT_MS);
   }
 
@@ -141,9 +144,8 @@ export class OutputPipeline {
 
   async #flush(): Promise<void> {
     this.#writing = true;
-    const taken = this.#pending;
-    const takenBytes = this.#pendingBytes;
-    this.#pending = [];
+    this.#inFlightBytes = this.#pending.bytes;
+    const taken = this.#pending.take();
     const { log, durable, publish } = this.#options;
     const { items, events } = this.#batch(taken);
     if (events.length > 0) {
@@ -153,61 +155,47 @@ export class OutputPipeline {
     }
     if (this.#stop.signal.aborted) return;
     for (const item of items) publish(item);
-    this.#pendingBytes -= takenBytes;
     this.#lastBatchAt = performance.now();
-    this.#lastBatchBytes = takenBytes;
+    this.#lastBatchBytes = this.#inFlightBytes;
+    this.#inFlightBytes = 0;
     this.#writing = false;
-    if (this.#paused && this.#pendingBytes < MAX_UNLOGGED_BYTES / 2) this.#setPaused(false);
-    if (this.#pending.length > 0) this.#schedule();
-    else this.#idle?.();
+    if (this.#paused && this.#unloggedBytes < MAX_UNLOGGED_BYTES / 2) this.#setPaused(false);
+    if (this.#pending.isEmpty) this.#idle?.();
+    else this.#schedule();
   }
 
   #untilWritten(step: () => Promise<void>): Promise<boolean> {
     return untilWritten(step, this.#stop.signal, this.#options.unwritable);
   }
 
-  /** Cuts what is pending into events of at most 64 KiB, and at each resize. */
+  /** The events of what was pending, and what is published of them: a size stands between two runs. */
   #batch(pending: readonly Pending[]): { items: LiveItem[]; events: OutputEvent[] } {
     const { log, instance, nowMicros } = this.#options;
     const timeMicros = nowMicros();
     const items: LiveItem[] = [];
     const events: OutputEvent[] = [];
     let run: OutputEvent[] = [];
-    let chunks: Buffer[] = [];
-    let bytes = 0;
-    const closeEvent = () => {
-      if (bytes === 0) return;
+    for (const entry of pending) {
+      if (entry.kind === 'resized') {
+        if (run.length > 0) items.push({ kind: 'events', events: run });
+        run = [];
+        this.#sizeToState = entry.size;
+        items.push({ kind: 'resized', size: entry.size });
+        continue;
+      }
       const event: OutputEvent = {
         type: 'pty.output',
         seq: log.nextSeq + events.length,
         timeMicros,
-        data: chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, bytes),
+        data: entry.data,
         ...(this.#sizeToState && { size: this.#sizeToState }),
         ...(instance > 1 && { instance }),
       };
       this.#sizeToState = undefined;
       events.push(event);
       run.push(event);
-      chunks = [];
-      bytes = 0;
-    };
-    const closeRun = () => {
-      closeEvent();
-      if (run.length > 0) items.push({ kind: 'events', events: run });
-      run = [];
-    };
-    for (const entry of pending) {
-      if (entry.kind === 'resized') {
-        closeRun();
-        this.#sizeToState = entry.size;
-        items.push({ kind: 'resized', size: entry.size });
-      } else {
-        if (bytes + entry.data.length > MAX_EVENT_DATA_BYTES) closeEvent();
-        chunks.push(entry.data);
-        bytes += entry.data.length;
-      }
     }
-    closeRun();
+    if (run.length > 0) items.push({ kind: 'events', events: run });
     return { items, events };
   }
 

@@ -1,5 +1,5 @@
 /** Opens a connection to the supervisor for one purpose. */
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { errorCode, GranttyError } from '../../core/errors.js';
 import {
@@ -36,7 +36,7 @@ export async function dial<Case extends 'control' | 'attached' | 'opened', T>(
 ): Promise<T> {
   const { path, stateDirId } = address;
   await checkSocketPath(path);
-  const frames = new FrameSocket(await connected(path));
+  const frames = await connected(path);
   frames.send(
     HelloSchema,
     create(HelloSchema, { protocol: PROTOCOL_VERSION, stateDirId, purpose }),
@@ -53,9 +53,20 @@ export async function dial<Case extends 'control' | 'attached' | 'opened', T>(
   }
 }
 
-function connected(path: string): Promise<Socket> {
+/** Every connection reads into it: a read and the use of what it brought are one synchronous step. */
+const sharedBuffer = Buffer.allocUnsafeSlow(256 * 1024);
+
+function connected(path: string): Promise<FrameSocket> {
   return new Promise((resolve, reject) => {
-    const socket = connect(path);
+    let frames: FrameSocket | undefined;
+    const onread = {
+      buffer: sharedBuffer,
+      callback: (bytes: number, buffer: Uint8Array) => {
+        frames?.read(buffer.subarray(0, bytes));
+        return true;
+      },
+    };
+    const socket = connect({ path, onread });
     const failed = (error: Error) => {
       const absent = ['ENOENT', 'ECONNREFUSED'].includes(errorCode(error) ?? '');
       const why = absent ? 'no supervisor listens' : 'the supervisor cannot be reached';
@@ -64,7 +75,8 @@ function connected(path: string): Promise<Socket> {
     socket.once('error', failed);
     socket.once('connect', () => {
       socket.off('error', failed);
-      resolve(socket);
+      frames = new FrameSocket(socket);
+      resolve(frames);
     });
   });
 }

@@ -2,51 +2,50 @@
 import { sizeDelimitedPeek } from '@bufbuild/protobuf/wire';
 import { MAX_MESSAGE_BYTES, unsound } from './protocol.js';
 
+const NOTHING = Buffer.alloc(0);
+
 export class FrameReader {
-  /** Parts of a message that is not complete yet. */
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
-  /** Bytes that the held message has with its size; 0 when not even the size is complete. */
-  #wanted = 0;
+  /** A size that is not complete yet, or the size of the message that is not. */
+  #head: Uint8Array = NOTHING;
+  #body: Buffer | undefined;
+  /** Bytes of the body that are there. */
+  #filled = 0;
 
   /** Bytes of a message that is not complete. */
   get incompleteBytes(): number {
-    return this.#heldBytes;
+    return this.#head.length + this.#filled;
   }
 
   /**
-   * Calls `onBody` for each message that `chunk` completes. A body is a view of `chunk`, or of one
-   * copy where the message came in parts: it stays valid as long as `chunk` is not written to.
+   * Calls `onBody` for each message that `chunk` completes. A body is copied once and is the
+   * receiver's own: `chunk` may be read into again.
    * @throws GranttyError when a size is above the bound, as soon as it is known
    */
   push(chunk: Uint8Array, onBody: (body: Uint8Array) => void): void {
-    let bytes = chunk;
-    if (this.#heldBytes > 0) {
-      this.#hold(chunk);
-      if (this.#heldBytes < this.#wanted) return;
-      bytes = Buffer.concat(this.#held, this.#heldBytes);
-      this.#held = [];
-      this.#heldBytes = 0;
+    for (let rest = chunk; rest.length > 0; ) {
+      rest = this.#body === undefined ? this.#begin(rest) : rest;
+      const body = this.#body;
+      if (body === undefined) return;
+      const part = rest.subarray(0, body.length - this.#filled);
+      body.set(part, this.#filled);
+      this.#filled += part.length;
+      rest = rest.subarray(part.length);
+      if (this.#filled < body.length) return;
+      this.#body = undefined;
+      this.#filled = 0;
+      this.#head = NOTHING;
+      onBody(body);
     }
-    this.#wanted = 0;
-    let at = 0;
-    while (at < bytes.length) {
-      const { size, offset } = sizeDelimitedPeek(bytes.subarray(at));
-      if (size === null) break;
-      if (size > MAX_MESSAGE_BYTES) throw unsound(`a message of ${size} bytes`);
-      if (bytes.length - at < offset + size) {
-        this.#wanted = offset + size;
-        break;
-      }
-      const begin = at + offset;
-      at = begin + size;
-      onBody(bytes.subarray(begin, at));
-    }
-    if (at < bytes.length) this.#hold(bytes.subarray(at));
   }
 
-  #hold(part: Uint8Array): void {
-    this.#held.push(part);
-    this.#heldBytes += part.length;
+  /** Reads the size at the beginning of `bytes`; answers what follows it. */
+  #begin(bytes: Uint8Array): Uint8Array {
+    const all = this.#head.length > 0 ? Buffer.concat([this.#head, bytes]) : bytes;
+    const { size, offset } = sizeDelimitedPeek(all);
+    this.#head = Buffer.from(all.subarray(0, offset ?? all.length));
+    if (size === null) return NOTHING;
+    if (size > MAX_MESSAGE_BYTES) throw unsound(`a message of ${size} bytes`);
+    this.#body = Buffer.allocUnsafe(size);
+    return all.subarray(offset);
   }
 }

@@ -2,11 +2,15 @@
 import type { Socket } from 'node:net';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { sizeDelimitedEncode } from '@bufbuild/protobuf/wire';
+import { putVarint, varintSize } from '../../core/varint.js';
 import { FrameReader } from './frameReader.js';
 import { MAX_MESSAGE_BYTES, unavailable, unsound } from './protocol.js';
 
 /** Bytes of posted messages that wait for the end of the turn; what is more goes at once. */
 const MAX_POSTED_BYTES = 64 * 1024;
+
+/** Bytes of a message up to which putting it together costs less than a call with several parts. */
+const COPIED_BYTES = 4096;
 
 export class FrameSocket {
   /** Resolves when the connection is gone: with why, or with nothing after a regular end. */
@@ -25,7 +29,7 @@ export class FrameSocket {
   /** Owns `socket` from here on. */
   constructor(socket: Socket) {
     this.#socket = socket;
-    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    socket.on('data', (chunk: Buffer) => this.read(chunk));
     socket.on('drain', () => this.#drained());
     socket.on('error', (error) => {
       this.#failure ??= error;
@@ -73,6 +77,25 @@ export class FrameSocket {
     return this.#socket.writableLength + this.#postedBytes;
   }
 
+  /**
+   * As `send`, of a message that is encoded already. A large one is not copied and must not change;
+   * the kernel gets its parts in one call.
+   */
+  sendParts(parts: readonly Uint8Array[]): boolean {
+    const socket = this.#socket;
+    if (!socket.writable) return false;
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    const prefix = Buffer.allocUnsafe(varintSize(size));
+    putVarint(prefix, 0, size);
+    const all = [prefix, ...parts];
+    if (size <= COPIED_BYTES) return socket.write(Buffer.concat(all));
+    socket.cork();
+    let room = true;
+    for (const part of all) room = socket.write(part);
+    socket.uncork();
+    return room;
+  }
+
   /** Resolves when the other end has read on, or the connection is gone. */
   async drained(): Promise<void> {
     if (!this.#socket.writableNeedDrain) return;
@@ -112,7 +135,8 @@ export class FrameSocket {
     return this.#socket.write(bytes);
   }
 
-  #read(chunk: Buffer): void {
+  /** What has arrived, where the socket reads into a buffer and emits nothing. Copies it. */
+  read(chunk: Uint8Array): void {
     try {
       this.#reader.push(chunk, (body) => {
         if (!this.#socket.destroyed) this.#onBody(body);

@@ -4,9 +4,8 @@ import {
   type Output,
   WelcomeSchema,
 } from '../../gen/internal/grantty/internal/v1/connection_pb.js';
-import { OutputFrameSchema } from '../../gen/internal/grantty/internal/v1/output_pb.js';
 import type { LiveOutput, Supervisor } from '../api.js';
-import { encodeItem, frame } from './eventCodec.js';
+import { encodeFrame, encodeItem, type FrameParts } from './eventCodec.js';
 import { encodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
 import type { SocketLog } from './protocol.js';
@@ -30,7 +29,7 @@ export async function serveOutput(
     WelcomeSchema,
     create(WelcomeSchema, { outcome: { case: 'opened', value: { nextSeq } } }),
   );
-  frames.send(OutputFrameSchema, await pump(frames, items, gone.signal, log));
+  frames.sendParts(await pump(frames, items, gone.signal, log));
   frames.close();
   await frames.closed;
 }
@@ -41,16 +40,16 @@ async function pump(
   items: LiveOutput['items'],
   gone: AbortSignal,
   log: SocketLog,
-) {
+): Promise<FrameParts> {
   try {
     for await (const item of items) {
-      for (const message of encodeItem(item)) {
-        if (!frames.send(OutputFrameSchema, message)) await frames.drained();
+      for (const parts of encodeItem(item)) {
+        if (!frames.sendParts(parts)) await frames.drained();
         if (gone.aborted) break;
       }
     }
-    return frame({ ended: true });
+    return encodeFrame({ ended: true });
   } catch (error) {
-    return frame({ failure: encodeFailure(error, log) });
+    return encodeFrame({ failure: encodeFailure(error, log) });
   }
 }

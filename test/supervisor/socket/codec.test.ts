@@ -168,10 +168,8 @@ describe('what crosses the supervisor’s socket', () => {
   it('brings events over whole and in order, in messages that fit', () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1 }), (events) => {
-        const after = [...encodeItem({ kind: 'events', events })].flatMap((frame) => {
-          const item = decodeItem(
-            fromBinary(OutputFrameSchema, toBinary(OutputFrameSchema, frame)),
-          );
+        const after = [...encodeItem({ kind: 'events', events })].flatMap((parts) => {
+          const item = decodeItem(fromBinary(OutputFrameSchema, Buffer.concat(parts)));
           return item?.kind === 'events' ? item.events : [];
         });
         expect(after.map(plain)).toStrictEqual(events.map(plain));
@@ -185,9 +183,10 @@ describe('what crosses the supervisor’s socket', () => {
       data,
     }));
     const frames = [...encodeItem({ kind: 'events', events: flood })];
-    expect(frames.flatMap(({ events }) => events).length).toBe(70);
-    for (const frame of frames) {
-      expect(toBinary(OutputFrameSchema, frame).length).toBeLessThan(MAX_MESSAGE_BYTES);
+    expect(frames.length).toBe(70);
+    for (const [head, bytes] of frames) {
+      expect(head.length + bytes.length).toBeLessThan(MAX_MESSAGE_BYTES);
+      expect(bytes).toBe(data);
     }
   });
 

@@ -37,9 +37,20 @@ describe('cutting bytes into messages', () => {
     );
   });
 
-  it('copies nothing of a message that comes in one piece', () => {
+  it('gives bodies that outlive the chunks they came in', () => {
     const chunk = Buffer.from(delimited(Buffer.from('whole')));
-    new FrameReader().push(chunk, (body) => expect(body.buffer).toBe(chunk.buffer));
+    const bodies: Uint8Array[] = [];
+    const reader = new FrameReader();
+    for (const part of [chunk, chunk.subarray(0, 3)])
+      reader.push(part, (body) => bodies.push(body));
+    const rest = Buffer.from(chunk.subarray(3));
+    chunk.fill(0);
+    reader.push(rest, (body) => bodies.push(body));
+    expect(bodies.map(String)).toEqual(['whole', 'whole'].map((text) => String(Buffer.from(text))));
+  });
+
+  it('gives an empty message as soon as its size is there', () => {
+    expect(readAll([Buffer.of(0, 0)]).bodies.map(({ length }) => length)).toEqual([0, 0]);
   });
 
   it('takes a message of the largest size and says how much of one is missing', () => {
