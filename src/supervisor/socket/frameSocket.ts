@@ -88,6 +88,7 @@ export class FrameSocket {
     const prefix = Buffer.allocUnsafe(varintSize(size));
     putVarint(prefix, 0, size);
     const all = [prefix, ...parts];
+    this.#flush();
     if (size <= COPIED_BYTES) return socket.write(Buffer.concat(all));
     socket.cork();
     let room = true;
