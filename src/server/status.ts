@@ -4,6 +4,7 @@ import { type Any, anyPack, durationFromMs } from '@bufbuild/protobuf/wkt';
 import { Metadata, status as StatusCode, type StatusObject } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { type ErrorReason, GranttyError } from '../core/errors.js';
+import { hostFailure } from '../core/hostFailure.js';
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -79,11 +80,20 @@ const sessionReasons: Readonly<Record<TerminalSessionErrorCode, ErrorReason | un
 
 /** The error with a reason that this one stands for; any other as it is. */
 export function reasoned(error: unknown): unknown {
-  if (!(error instanceof TerminalSessionError)) return error;
+  if (!(error instanceof TerminalSessionError)) return lacking(error);
   const reason = sessionReasons[error.code];
   if (reason === undefined) return error;
   const message = reason === 'TERMINAL_NOT_FOUND' ? 'there is no such session' : error.message;
   return new GranttyError(reason, message);
+}
+
+/** What this process needs of the host and does not get passes, other than a defect. */
+function lacking(error: unknown): unknown {
+  const lack = error instanceof GranttyError ? undefined : hostFailure(error);
+  if (lack === undefined) return error;
+  return new GranttyError('SUPERVISOR_UNAVAILABLE', `${lack}; the log of the server has more`, {
+    cause: error,
+  });
 }
 
 export function statusCodeOf(thrown: unknown): StatusCode {

@@ -1,56 +1,19 @@
 /** A disk that is really full: a small tmpfs. */
-import { execFile } from 'node:child_process';
-import { mkdtemp, open, readFile, rm, truncate } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { openFileTrail } from '../../src/audit/fileTrail.js';
 import { RESERVE_BYTES } from '../../src/audit/reserve.js';
 import { verifyTrail } from '../../src/audit/verify.js';
-import { onPath, skipAloud } from '../support/skipAloud.js';
+import { skipAloud } from '../support/skipAloud.js';
+import { smallDisk } from '../support/smallDisk.js';
 import { collectingLogger, intentOf, TestClock } from './trails.js';
-
-const run = promisify(execFile);
 
 /** The reserve and a little more. */
 const DISK_BYTES = RESERVE_BYTES + 1024 * 1024;
 
-async function smallDisk(): Promise<(AsyncDisposable & { readonly path: string }) | undefined> {
-  if (process.getuid?.() !== 0 || !onPath('mount')) return undefined;
-  const path = await mkdtemp(join(tmpdir(), 'grantty-full-'));
-  try {
-    await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES},mode=700`, 'tmpfs', path]);
-  } catch {
-    await rm(path, { recursive: true });
-    return undefined;
-  }
-  return {
-    path,
-    async [Symbol.asyncDispose]() {
-      // Lazy: a test that failed may have files open.
-      await run('umount', ['-l', path]);
-      await rm(path, { recursive: true });
-    },
-  };
-}
-
-async function fill(path: string): Promise<void> {
-  await using handle = await open(path, 'w');
-  const block = Buffer.alloc(64 * 1024);
-  let size = block.length;
-  while (size > 0) {
-    try {
-      const { bytesWritten } = await handle.write(block, 0, size);
-      if (bytesWritten < size) size = Math.floor(size / 2);
-    } catch {
-      size = Math.floor(size / 2);
-    }
-  }
-}
-
 it('keeps stop, kill and their outcomes on a full disk, and goes on when there is room', async () => {
-  await using disk = await smallDisk();
+  await using disk = await smallDisk(DISK_BYTES);
   if (disk === undefined) return skipAloud('needs root and mount(8)');
   const dir = join(disk.path, 'audit');
   const clock = new TestClock();
@@ -60,7 +23,7 @@ it('keeps stop, kill and their outcomes on a full disk, and goes on when there i
   await trail.intent(intentOf());
 
   const ballast = join(disk.path, 'ballast');
-  await fill(ballast);
+  await disk.fill('ballast');
   let refused = 0;
   for (let count = 0; count < 20 && refused === 0; count += 1) {
     // What is left of the last page of the file still takes some.

@@ -57,6 +57,19 @@ describe('the status of an error', () => {
     },
   );
 
+  it.each(['ENOSPC', 'EROFS', 'EMFILE', 'ENFILE'])(
+    'says what the host lacks for %s, and nothing of where',
+    (code) => {
+      const error = Object.assign(new Error('open /a/secret/path'), { code });
+      const answer = statusOf(error, silent, {});
+      const { info, retry } = detailsOf(answer);
+      expect(info?.reason).toBe('SUPERVISOR_UNAVAILABLE');
+      expect(retry?.retryDelay).toBeDefined();
+      expect(answer.details).toMatch(/^(there is no|the file|the process|the host)/);
+      expect(JSON.stringify(answer)).not.toContain('secret');
+    },
+  );
+
   it('gives a method that is not built no reason', () => {
     const answer = statusOf(new Unimplemented(), silent, {});
     expect(answer.code).toBe(StatusCode.UNIMPLEMENTED);

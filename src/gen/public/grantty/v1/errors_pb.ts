@@ -216,8 +216,9 @@ export enum ErrorReason {
   AUDIT_UNAVAILABLE = 24,
 
   /**
-   * UNAVAILABLE: the supervisor, which owns the terminals, does not answer. Whether the effect took
-   * place is unknown; retry with the same request_id.
+   * UNAVAILABLE: the supervisor, which owns the terminals, does not answer, or the host has not what
+   * the call needs: room on the disk, a file descriptor, a process; the message says which. Whether
+   * the effect took place is unknown; retry with the same request_id.
    *
    * @generated from enum value: ERROR_REASON_SUPERVISOR_UNAVAILABLE = 25;
    */
