@@ -4,7 +4,7 @@ import { acquireLock } from '../store/lock.js';
 import { openStateDir, type StateDir } from '../store/stateDir.js';
 
 /** One server for each directory. Whoever supervises it holds a lock of its own. */
-const LOCK_FILE = 'server.lock';
+export const SERVER_LOCK = 'server.lock';
 
 export type HeldStateDir = StateDir & AsyncDisposable;
 
@@ -14,6 +14,6 @@ export type HeldStateDir = StateDir & AsyncDisposable;
  */
 export async function holdStateDir(path: string): Promise<HeldStateDir> {
   const stateDir = await openStateDir(path);
-  const lock = await acquireLock(join(stateDir.path, LOCK_FILE));
+  const lock = await acquireLock(join(stateDir.path, SERVER_LOCK));
   return { ...stateDir, [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() };
 }

@@ -3,12 +3,13 @@ import { lstat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { RevocationList } from '../auth/revocationList.js';
-import { type ErrorReason, errorCode, errorReasons, GranttyError } from '../core/errors.js';
+import { type ErrorReason, errorReasons, GranttyError } from '../core/errors.js';
 import type { Revoked } from '../core/revoked.js';
 import { ensurePrivateDir } from '../store/files.js';
+import { lockHolder } from '../store/lock.js';
 import { type AdminAnswer, adminQuestion, firstLine } from './adminSocket.js';
 import { authorityFiles } from './authority.js';
-import { holdStateDir } from './heldStateDir.js';
+import { holdStateDir, SERVER_LOCK } from './heldStateDir.js';
 
 export interface HostRevocation {
   /** Milliseconds since the Unix epoch. */
@@ -30,14 +31,11 @@ export async function revokeOnHost(stateDir: string, what: Revoked): Promise<Hos
   await lstat(join(stateDir, 'state_dir.json')).catch(() => {
     throw new Error(`${stateDir} is not a state directory`);
   });
-  let held: Awaited<ReturnType<typeof holdStateDir>>;
-  try {
-    held = await holdStateDir(stateDir);
-  } catch (error) {
-    if (errorCode(error) !== 'ELOCKED') throw error;
+  // Only looked at first: a server that runs can revoke though nothing can be written.
+  if (await lockHolder(join(stateDir, SERVER_LOCK))) {
     return askServer(authorityFiles(stateDir).adminSocket, what);
   }
-  await using _held = held;
+  await using held = await holdStateDir(stateDir);
   const files = authorityFiles(held.path);
   await ensurePrivateDir(files.dir);
   await using list = await RevocationList.open(files.revocations, Date.now);

@@ -101,7 +101,8 @@ async function serveDev(flags: ServeFlags, endings: Endings): Promise<void> {
       },
     });
   } finally {
-    await retractDev(files);
+    // Not there any more to be sourced, but for a disk that nothing can be removed from.
+    await retractDev(files).catch((error) => logger.warn({ err: error }, 'dev files are left'));
   }
 }
 

@@ -1,5 +1,6 @@
 /** Records on their way to the disk: written in order, made durable together, kept on a full disk. */
 import { GranttyError } from '../core/errors.js';
+import { hostFailure } from '../core/hostFailure.js';
 import type { Draft } from './chain.js';
 import type { Ledger } from './ledger.js';
 
@@ -195,7 +196,8 @@ export class CommitQueue {
 
   async #fallBack(batch: readonly Entry[], cause: unknown): Promise<void> {
     for (const entry of batch) {
-      if (!entry.reserved) entry.reject(unavailable('there is no room for the audit trail', cause));
+      if (!entry.reserved)
+        entry.reject(unavailable(`the audit trail cannot be written${why(cause)}`, cause));
     }
     const reserved = batch.filter((entry) => entry.reserved);
     if (reserved.length === 0) return;
@@ -205,10 +207,16 @@ export class CommitQueue {
       for (const entry of reserved) entry.resolve([]);
     } catch (error) {
       for (const entry of reserved) {
-        entry.reject(unavailable('there is no room left in the audit reserve', error));
+        const what = `neither the audit trail nor its reserve can be written${why(error)}`;
+        entry.reject(unavailable(what, error));
       }
     }
   }
+}
+
+function why(error: unknown): string {
+  const lack = hostFailure(error);
+  return lack === undefined ? '' : `, ${lack}`;
 }
 
 function unavailable(what: string, cause?: unknown): GranttyError {

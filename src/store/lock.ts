@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import type { FileHandle } from 'node:fs/promises';
 import { errorCode } from '../core/errors.js';
-import { openOrCreate } from './files.js';
+import { openOrCreate, openRegular } from './files.js';
 
 /** Exit status of flock(1) when somebody else holds the lock. */
 const HELD = 75;
@@ -19,21 +19,54 @@ const HELD = 75;
  * @throws Error with code ELOCKED, which names the holder, when it is taken
  */
 export async function acquireLock(path: string): Promise<AsyncDisposable> {
-  const handle = await openOrCreate(path);
+  const handle = await openForHolding(path);
   try {
     await lock(path, handle);
-    await handle.truncate(0);
-    await handle.write(`${process.pid}\n`, 0);
+    // Over what an earlier holder left, so that on a full disk it takes no more room.
+    const { bytesWritten } = await handle.write(`${process.pid}\n`, 0);
+    await handle.truncate(bytesWritten);
   } catch (error) {
     await handle.close();
     throw error;
   }
   return {
-    async [Symbol.asyncDispose]() {
-      await handle.truncate(0);
-      await handle.close();
-    },
+    [Symbol.asyncDispose]: () => handle.close(),
   };
+}
+
+async function openForHolding(path: string): Promise<FileHandle> {
+  try {
+    return await openOrCreate(path);
+  } catch (error) {
+    if (errorCode(error) !== 'EROFS') throw error;
+    throw new Error(
+      `${path} is on a read-only file system: look at the disk and the kernel's log, mount it for writing and start again`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Who holds the lock, in words; undefined when nobody does. Writes nothing and needs no right to: for
+ * who only looks, on a file system that is read-only too.
+ */
+export async function lockHolder(path: string): Promise<string | undefined> {
+  let handle: FileHandle;
+  try {
+    handle = await openRegular(path, 'read');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    await lock(path, handle);
+    return undefined;
+  } catch (error) {
+    if (errorCode(error) !== 'ELOCKED' || !(error instanceof Error)) throw error;
+    return error.message;
+  } finally {
+    await handle.close();
+  }
 }
 
 async function lock(path: string, handle: FileHandle): Promise<void> {

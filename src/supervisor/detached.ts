@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { ensurePrivateDir, writeFileAtomic } from '../store/files.js';
-import { acquireLock } from '../store/lock.js';
+import { acquireLock, lockHolder } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
 import type { Supervisor } from './api.js';
 import type { Log } from './context.js';
@@ -62,7 +62,16 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
     await toldToEnd(supervisor, options);
     log.info({}, 'the supervisor ends');
   } finally {
-    await rm(pidFile, { force: true });
+    await removePid(pidFile);
+  }
+}
+
+/** Where nothing can be written it stays, and names a process that holds no lock any more. */
+async function removePid(file: string): Promise<void> {
+  try {
+    await rm(file, { force: true });
+  } catch (error) {
+    if (errorCode(error) !== 'EROFS') throw error;
   }
 }
 
@@ -83,9 +92,10 @@ async function toldToEnd(
 export async function stopDetached(stateDir: string, timeoutMs: number): Promise<boolean> {
   const pid = await signalDetached(stateDir, 'SIGTERM');
   if (pid === undefined) return false;
+  const lock = join(stateDir, SUPERVISOR_LOCK);
   const deadline = performance.now() + timeoutMs;
   while (performance.now() < deadline) {
-    if ((await holder(stateDir)) === undefined) return true;
+    if ((await lockHolder(lock)) === undefined) return true;
     await delay(STOP_POLL_MS);
   }
   throw new Error(
@@ -108,29 +118,19 @@ async function signalDetached(
   signal: NodeJS.Signals,
 ): Promise<number | undefined> {
   const pidFile = join(stateDir, SUPERVISOR_PID);
-  const heldBy = await holder(stateDir);
+  const lock = join(stateDir, SUPERVISOR_LOCK);
+  const heldBy = await lockHolder(lock);
   if (heldBy === undefined) {
-    await rm(pidFile, { force: true });
+    await removePid(pidFile);
     return undefined;
   }
   const pid = await pidIn(pidFile);
   // The lock is held and names the same process: the pid is not one that was left and used again.
-  if (pid === undefined || pid !== (await pidIn(join(stateDir, SUPERVISOR_LOCK)))) {
-    throw new Error(`${heldBy.message}, which is no detached supervisor; end that process instead`);
+  if (pid === undefined || pid !== (await pidIn(lock))) {
+    throw new Error(`${heldBy}, which is no detached supervisor; end that process instead`);
   }
   process.kill(pid, signal);
   return pid;
-}
-
-/** Why the lock cannot be had, which names who has it; undefined when nobody does. */
-async function holder(stateDir: string): Promise<Error | undefined> {
-  try {
-    await using _lock = await acquireLock(join(stateDir, SUPERVISOR_LOCK));
-    return undefined;
-  } catch (error) {
-    if (errorCode(error) === 'ELOCKED' && error instanceof Error) return error;
-    throw error;
-  }
 }
 
 async function pidIn(path: string): Promise<number | undefined> {

@@ -131,6 +131,7 @@ class Scene implements AsyncDisposable {
       const events = lines.split('\n').map((line) => JSON.parse(line));
       expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
       expect(events.filter(({ type }) => type === 'process.exit')).toHaveLength(1);
+      expect(seen?.seqs).toHaveLength(events.length);
       const found = await this.get(id);
       expect(found).toMatchObject({ state: TerminalState.EXITED });
       expect(found?.paused).toBeUndefined();
@@ -180,12 +181,16 @@ describe('a disk that is full while output flows (case 30)', () => {
     await rm(join(disk.path, 'fill'));
     await untilAnswered(() => scene.get('flood'));
     await scene.goesOn();
-    expect((await readdir(join(scene.dirOf('flood'), '..'))).sort()).toEqual(
-      ['flood', 'killed', 'late', 'stopped', 'typed'],
-    );
+    expect((await readdir(join(scene.dirOf('flood'), '..'))).sort()).toEqual([
+      'flood',
+      'killed',
+      'late',
+      'stopped',
+      'typed',
+    ]);
     const [, , , typed] = await scene.watched;
     expect(typed?.output.toString()).not.toContain('lost');
-  }, 180_000);
+  }, 300_000);
 
   it('with the audit trail elsewhere: the status says so, what needs no room is done, and what does is refused whole', async () => {
     await using disk = await smallDisk(28 * MIB);
@@ -209,7 +214,7 @@ describe('a disk that is full while output flows (case 30)', () => {
     await scene.goesOn();
     const [, , , typed] = await scene.watched;
     expect(typed?.output.toString()).toContain('got meanwhile');
-  }, 180_000);
+  }, 300_000);
 });
 
 function isLike(error: unknown, { reason }: { readonly reason: string }): boolean {
@@ -235,4 +240,3 @@ async function untilAnswered(call: () => Promise<unknown>): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
-

@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { lstatSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { acquireLock } from '../../src/store/lock.js';
+import { acquireLock, lockHolder } from '../../src/store/lock.js';
 import { compileStore, run } from './anotherProcess.js';
 import { temporaryDir } from './temporaryDir.js';
 
@@ -29,8 +29,22 @@ describe('an exclusive lock', () => {
         message: `${path} is locked by process ${process.pid}`,
       });
     }
-    expect(readFileSync(path, 'utf8')).toBe('');
+    // What it says holds as long as it is held, and takes room that another holder needs none of.
+    expect(readFileSync(path, 'utf8')).toBe(`${process.pid}\n`);
+    expect(await lockHolder(path)).toBeUndefined();
+    writeFileSync(path, 'something longer than a pid\n');
     await using _again = await acquireLock(path);
+    expect(readFileSync(path, 'utf8')).toBe(`${process.pid}\n`);
+  });
+
+  it('can be looked at without being taken or written', async () => {
+    await using dir = await temporaryDir();
+    const path = join(dir.path, 'lock');
+    expect(await lockHolder(path)).toBeUndefined();
+    expect(existsSync(path)).toBe(false);
+    await using _lock = await acquireLock(path);
+    chmodSync(path, 0o400);
+    expect(await lockHolder(path)).toBe(`${path} is locked by process ${process.pid}`);
   });
 
   it('is free again when its holder is killed, though a child of the holder lives on', async () => {
