@@ -115,4 +115,36 @@ describe('a generated client', () => {
     },
     BUILD_TIMEOUT_MS,
   );
+
+  it(
+    'in Rust keeps what docs/clients.md promises',
+    async () => {
+      if (!onPath('cargo')) return skipAloud('there is no cargo here');
+      const cwd = join(here, 'rust');
+      if (!(await succeeds('cargo', ['fetch', '--locked'], cwd)))
+        return skipAloud('no crates here');
+      await run('cargo', ['build', '--quiet', '--locked'], { cwd });
+      const { stdout } = await run(join(cwd, 'target/debug/grantty-test-client'), [], {
+        env: settings,
+      });
+      expectPromises(stdout);
+    },
+    BUILD_TIMEOUT_MS,
+  );
+
+  it(
+    'in Java keeps what docs/clients.md promises',
+    async () => {
+      if (!onPath('mvn')) return skipAloud('there is no mvn here');
+      const cwd = join(here, 'java');
+      const resolve = ['--quiet', '--batch-mode', 'generate-sources'];
+      if (!(await succeeds('mvn', resolve, cwd))) return skipAloud('no Maven artifacts here');
+      await run('mvn', ['--quiet', '--batch-mode', 'package'], { cwd });
+      const libraries = await readFile(join(cwd, 'target/classpath'), 'utf8');
+      const classpath = [join(cwd, 'target/classes'), libraries.trim()].join(delimiter);
+      const { stdout } = await run('java', ['-cp', classpath, 'Client'], { cwd, env: settings });
+      expectPromises(stdout);
+    },
+    BUILD_TIMEOUT_MS,
+  );
 });
