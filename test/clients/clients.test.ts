@@ -139,7 +139,7 @@ describe('a generated client', () => {
       const cwd = join(here, 'java');
       const resolve = ['--quiet', '--batch-mode', 'generate-sources'];
       if (!(await succeeds('mvn', resolve, cwd))) return skipAloud('no Maven artifacts here');
-      await run('mvn', ['--quiet', '--batch-mode', 'package'], { cwd });
+      await run('mvn', ['--quiet', '--batch-mode', '--offline', 'package'], { cwd });
       const libraries = await readFile(join(cwd, 'target/classpath'), 'utf8');
       const classpath = [join(cwd, 'target/classes'), libraries.trim()].join(delimiter);
       const { stdout } = await run('java', ['-cp', classpath, 'Client'], { cwd, env: settings });
