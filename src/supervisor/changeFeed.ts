@@ -18,7 +18,7 @@ export class ChangeFeed {
   readonly #id = randomUUID();
   readonly #followers = new Set<AsyncQueue<TerminalChange>>();
   /** Changes number #revision - #kept.length + 1 to #revision. */
-  #kept: Change[] = [];
+  readonly #kept: Change[] = [];
   #revision = 0;
 
   changed(terminal: TerminalSnapshot): void {
@@ -61,7 +61,7 @@ export class ChangeFeed {
   #publish(change: Change): void {
     this.#revision += 1;
     this.#kept.push(change);
-    if (this.#kept.length > 2 * MAX_KEPT) this.#kept = this.#kept.slice(-MAX_KEPT);
+    if (this.#kept.length > MAX_KEPT) this.#kept.shift();
     for (const queue of this.#followers) {
       if (queue.push(change)) continue;
       queue.fail(
