@@ -83,6 +83,7 @@ describe('a start with 10,000 exited resources on disk', () => {
 
   it('lists them all, in order, in pages that stay put while terminals come and go', async () => {
     const begin = performance.now();
+    const before = both();
     const found = await listed(1_000, async () => {
       await client.terminals.deleteTerminal({ terminal: { id: ids[0] ?? '' } });
       await client.terminals.createTerminal({ agent: 'a', id: 'a-new', command: ['/bin/true'] });
@@ -91,7 +92,9 @@ describe('a start with 10,000 exited resources on disk', () => {
     const [ofServer, ofSupervisor] = both();
     const mib = (bytes: number) => (bytes / 2 ** 20).toFixed(0);
     process.stderr.write(
-      `${COUNT} listed by pages of 1,000 in ${(performance.now() - begin).toFixed(0)} ms; RSS then server ` +
+      `${COUNT} listed by pages of 1,000 in ${(performance.now() - begin).toFixed(0)} ms; ` +
+        `CPU server ${(ofServer.cpuSeconds - before[0].cpuSeconds).toFixed(2)}, supervisor ` +
+        `${(ofSupervisor.cpuSeconds - before[1].cpuSeconds).toFixed(2)} s; RSS then server ` +
         `${mib(ofServer.rss)}, supervisor ${mib(ofSupervisor.rss)} MiB\n`,
     );
   }, 120_000);

@@ -27,8 +27,11 @@ export interface DevServer extends AsyncDisposable {
 export async function startDevServer(
   stateDir: string,
   flags: readonly string[] = [],
+  /** For Node.js, in the server and in the supervisor that it starts. */
+  nodeFlags: readonly string[] = [],
 ): Promise<DevServer> {
   const args = [
+    ...nodeFlags,
     CTX,
     'serve',
     '--dev',
