@@ -15,6 +15,7 @@ const ROWS = [
   'revoke',
   'memory',
   'scale',
+  'crowd',
   'flood',
   'fanout',
   'history',

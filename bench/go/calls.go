@@ -85,6 +85,22 @@ func call(ctx context.Context, o *options) (any, error) {
 	return latencyOf(samples), nil
 }
 
+// Gives each of several terminals the line that it waits for.
+func typeLine(ctx context.Context, o *options) (any, error) {
+	s, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	owners, names := targets(o)
+	for i := range owners {
+		if err := s.write(owners[i], names[i], []byte("\n")); err != nil {
+			return nil, err
+		}
+	}
+	return struct{}{}, nil
+}
+
 // Ends a terminal's processes.
 func kill(ctx context.Context, o *options) (any, error) {
 	s, err := dial(ctx, o)

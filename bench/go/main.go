@@ -39,6 +39,7 @@ var modes = map[string]func(context.Context, *options) (any, error){
 	"exec-flood": execFlood,
 	"echo":       echo,
 	"exec-echo":  execEcho,
+	"type":       typeLine,
 	"unary":      unary,
 	"churn":      churn,
 	"list":       list,

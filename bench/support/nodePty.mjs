@@ -60,7 +60,6 @@ const modes = {
       return proportionalBytes(process.pid);
     };
     for (let i = 0; i < 16; i += 1) start({});
-    const before = await settled();
     const series = [];
     for (const step of count.split(',').map(Number)) {
       const micros = [];
@@ -71,8 +70,8 @@ const modes = {
       }
       const sorted = micros.sort((a, b) => a - b);
       const at = (share) => sorted[Math.floor(share * (sorted.length - 1))];
-      const kib = ((await settled()) - before) / step / 1024;
-      series.push({ count: step, kib, created: { p50_us: at(0.5), p99_us: at(0.99) } });
+      const created = { p50_us: at(0.5), p99_us: at(0.99) };
+      series.push({ count: step, held: await settled(), created });
     }
     return series;
   },

@@ -19,6 +19,9 @@ const AUDIENCE = 'urn:grantty:bench';
 const ISSUER = 'urn:grantty:bench';
 const ALL = ['create', 'read', 'write', 'resize', 'signal', 'stop', 'kill'];
 
+/** Milliseconds in which a supervisor ends, a thousand terminals with it. */
+const SUPERVISOR_END_MS = 120_000;
+
 /** Whom terminals belong to and, in the usual mode, run as. */
 export const OWNER = String(userInfo().uid);
 
@@ -113,7 +116,7 @@ async function supervisorPid(stateDir) {
 async function endProcess(pid) {
   process.kill(pid, 'SIGTERM');
   for (let waited = 0; existsSync(`/proc/${pid}`); waited += 50) {
-    if (waited > 15_000) throw new Error(`the supervisor ${pid} does not end`);
+    if (waited > SUPERVISOR_END_MS) throw new Error(`the supervisor ${pid} does not end`);
     await setTimeout(50);
   }
 }

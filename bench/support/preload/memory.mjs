@@ -1,5 +1,6 @@
-// Loaded into a server before its program: on SIGUSR2 it collects garbage and writes what is alive to
-// a file, which is named by the query of this module's address and the id of the process.
+// Loaded into a server before its program: on SIGUSR2 it collects garbage and writes what is alive, and
+// which resources keep the event loop busy, to a file, which is named by the query of this module's
+// address and the id of the process.
 import { renameSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
@@ -10,6 +11,7 @@ process.on('SIGUSR2', async () => {
     globalThis.gc();
     await setTimeout(100);
   }
-  writeFileSync(`${file}.new`, JSON.stringify(process.memoryUsage()));
+  const resources = process.getActiveResourcesInfo();
+  writeFileSync(`${file}.new`, JSON.stringify({ ...process.memoryUsage(), resources }));
   renameSync(`${file}.new`, file);
 });
