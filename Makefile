@@ -9,7 +9,7 @@ PROTOS := $(shell find proto proto-internal -name '*.proto') buf.gen.yaml buf.ge
 MODULES := node_modules/.package-lock.json
 BUILT := dist/.tsbuildinfo
 
-.PHONY: help demo test check build gen certs bench clean
+.PHONY: help demo test check build gen certs endurance bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -39,6 +39,10 @@ gen: $(MODULES) ## generate src/gen from proto/ and proto-internal/
 
 certs: build ## make a development certificate authority and certificates in certs-dev/out
 	node certs-dev/make.mjs
+
+endurance: build ## run the long versions of tests: 20,000 terminals, 1 GB past a stopped watcher
+	GRANTTY_CHURN=5000,20000 GRANTTY_FLOOD_BYTES=1000000000 NODE_OPTIONS=--experimental-vm-modules \
+	$(BIN)/jest --runInBand test/e2e/churn test/e2e/slowWatcher
 
 bench: build ## measure against references on this machine
 	node bench/main.mjs

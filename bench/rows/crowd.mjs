@@ -12,7 +12,7 @@ export async function measure(bench) {
   const quiet = newId();
   await ask(bench, server, 'create', { id: quiet }, ['/bin/sleep', '86400']);
   const call = async () => {
-    const flags = { id: `${quiet}0`, count: bench.size(1000, 20), timeout: 120 };
+    const flags = { id: `${quiet}0`, count: bench.size(300, 20), timeout: 600 };
     return ask(bench, server, 'call', flags);
   };
   const alone = await call();
@@ -20,7 +20,7 @@ export async function measure(bench) {
   // Held up by its line discipline until the watchers are there.
   const command = ['/bin/sh', '-c', 'read go; exec yes'];
   await ask(bench, server, 'create', { id, count: floods, parallel: 8 }, command);
-  const flags = { id, spread: floods, watchers: floods, conns: CONNECTIONS, timeout: 300 };
+  const flags = { id, spread: floods, watchers: floods, conns: CONNECTIONS, timeout: 900 };
   const args = Object.entries(flags).flatMap(([name, value]) => [`-${name}`, String(value)]);
   const child = bench.start(await client(bench), ['hold', ...reach(server), ...args]);
   await lineOf(child, child.stdout, (line) => line === 'held');
