@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark } from '../core/terminal.js';
-import { logBytes } from '../store/logParts.js';
 import { scanResources } from '../store/metadata.js';
 import { recoverResource } from '../store/recoveredResource.js';
 import { Admission } from './admission.js';
@@ -130,12 +129,9 @@ class Registry implements Supervisor {
   }
 
   async #recover(dir: string, tuple: TerminalTuple): Promise<void> {
-    const found = await recoverResource(dir);
-    const record = await recover(this.#context, dir, found.record);
-    const isAsFound = record === found.record;
-    this.#logQuota.add(tuple.owner, isAsFound ? found.logBytes : await logBytes(dir));
-    const seqs = isAsFound ? found.seqs : undefined;
-    this.#terminals.set(new Terminal(this.#context, dir, record, seqs));
+    const found = await recover(this.#context, dir, await recoverResource(dir));
+    this.#logQuota.add(tuple.owner, found.logBytes);
+    this.#terminals.set(new Terminal(this.#context, dir, found.record, found.seqs));
   }
 
   async info(): Promise<SupervisorInfo> {
@@ -211,8 +207,10 @@ class Registry implements Supervisor {
   }
 
   async list(owner?: Name, part?: ListPart): Promise<readonly TerminalSnapshot[]> {
-    const wanted = this.#terminals.list(owner, part);
-    return Promise.all(wanted.map((terminal) => terminal.snapshot()));
+    const found: TerminalSnapshot[] = [];
+    // One after the other: a log that has to be opened first takes descriptors and buffers meanwhile.
+    for (const terminal of this.#terminals.list(owner, part)) found.push(await terminal.snapshot());
+    return found;
   }
 
   changes(cursor: string | undefined, signal: AbortSignal) {

@@ -7,6 +7,7 @@ import { isLive, type TerminalRecord } from '../core/terminal.js';
 import { endTree } from '../pty/processTree.js';
 import { EventLog } from '../store/eventLog.js';
 import { writeRecord } from '../store/metadata.js';
+import type { RecoveredResource } from '../store/recoveredResource.js';
 import type { SupervisorContext } from './context.js';
 
 /** Milliseconds that leftover processes get to end before SIGKILL. */
@@ -15,7 +16,7 @@ const LEFTOVER_GRACE_MS = 2_000;
 const SUPERVISOR_LOST: ExitReason = 'supervisor-lost';
 
 /**
- * The record as it is true now. For an instance that was alive when its supervisor was lost: ends
+ * The resource as it is true now: one whose process had ended is as it was found. For an instance that was alive when its supervisor was lost: ends
  * its processes (found by the persisted marks, on the same boot only), writes the one process.exit
  * that it lacks, with the reason and no exit code, and makes the state `error`. A record that
  * another program wrote by the specification alone gets a uid.
@@ -23,10 +24,10 @@ const SUPERVISOR_LOST: ExitReason = 'supervisor-lost';
 export async function recover(
   context: Pick<SupervisorContext, 'bootId' | 'logOptions' | 'now'>,
   dir: string,
-  record: TerminalRecord,
-): Promise<TerminalRecord> {
-  if (record.uid === '') return recover(context, dir, { ...record, uid: randomUUID() });
-  if (!isLive(record.state)) return record;
+  found: RecoveredResource,
+): Promise<RecoveredResource> {
+  const record = found.record.uid === '' ? { ...found.record, uid: randomUUID() } : found.record;
+  if (!isLive(record.state)) return { ...found, record };
   const { marks, pid = 0 } = record;
   const rebooted = marks !== undefined && marks.bootId !== context.bootId;
   if (marks && !rebooted) {
@@ -61,7 +62,8 @@ export async function recover(
       updatedAt: context.now(),
     };
     await writeRecord(dir, recovered, { sync: true });
-    return recovered;
+    const seqs = { first: log.firstSeq, next: log.nextSeq };
+    return { record: recovered, logBytes: log.size, seqs };
   } finally {
     await log.close();
   }

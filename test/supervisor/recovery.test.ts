@@ -6,6 +6,7 @@ import type { TerminalRecord } from '../../src/core/terminal.js';
 import { encodeEvents } from '../../src/store/eventCodec.js';
 import { makeResourceDir, readRecord, writeRecord } from '../../src/store/metadata.js';
 import { EVENTS_FILE, META_FILE } from '../../src/store/paths.js';
+import { recoverResource } from '../../src/store/recoveredResource.js';
 import { recover } from '../../src/supervisor/recovery.js';
 import { createSpec, startRegistry, type TestRegistry } from '../support/registry.js';
 
@@ -117,8 +118,15 @@ describe('a terminal whose host lost its power', () => {
     await rm(join(dir, META_FILE));
     await mkdir(join(dir, META_FILE));
     const context = { bootId: 'this-boot', logOptions: {}, now: Date.now };
-    await expect(recover(context, dir, record)).rejects.toThrow();
+    await expect(recover(context, dir, { record, logBytes: 0, seqs: undefined })).rejects.toThrow();
     expect((await eventsIn(dir)).map(({ type }) => type)).not.toContain('process.exit');
+  });
+
+  it('is recovered with the ends and the size of the log that now ends it, which nobody opens again', async () => {
+    const context = { bootId: 'this-boot', logOptions: {}, now: Date.now };
+    const found = await recover(context, dir, await recoverResource(dir));
+    expect(found.seqs).toEqual({ first: 1, next: 7 });
+    expect(found).toEqual(await recoverResource(dir));
   });
 
   it('is rewound once by a recovery that was cut short before it wrote the end', async () => {
