@@ -140,6 +140,8 @@ export const configuration = z.strictObject({
       first_call_seconds: z.int().min(1).max(600).default(10),
       /** Seconds that a connection may go without a call in progress. */
       idle_seconds: z.int().min(10).max(86_400).default(300),
+      /** Seconds after which a connection is ended, its streams told before. */
+      connection_age_seconds: z.int().min(10).max(2_592_000).default(86_400),
     })
     .prefault({}),
 });

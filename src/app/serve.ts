@@ -121,6 +121,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       maxStreamsPerPrincipal: config.limits.streams_per_principal,
       firstCallMs: config.limits.first_call_seconds * 1000,
       idleMs: config.limits.idle_seconds * 1000,
+      connectionAgeMs: config.limits.connection_age_seconds * 1000,
     },
   });
   address = formatAddress({ host: listen.host, port: server.port });

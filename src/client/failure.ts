@@ -35,6 +35,8 @@ export class StatusError extends Error {
   constructor(
     readonly code: StatusName,
     message: string,
+    /** The connection was there and broke: whether the call had an effect is not known. */
+    readonly connectionLost = false,
   ) {
     super(message);
   }
@@ -61,12 +63,14 @@ const EMPTY_NOTE = /\.? Resolution note: $/;
 /**
  * What grpc-js says, under several codes, of a stream that was reset and got no status: so ends a
  * connection that the HTTP/2 library of either side gives up. For a caller it is a lost connection.
+ * "Connection dropped" is that itself; grpc-js drops one also where a call begins in the moment in
+ * which the server says that it will close it.
  */
 const RESET =
-  /^(?:Received RST_STREAM with code|Call cancelled$|Bandwidth exhausted or memory limit exceeded$)/;
+  /^(?:Connection dropped$|Received RST_STREAM with code|Call cancelled$|Bandwidth exhausted or memory limit exceeded$)/;
 
 export function failureOf(failed: GrpcStatus): CallFailure {
-  if (RESET.test(failed.details)) return new StatusError('UNAVAILABLE', failed.details);
+  if (RESET.test(failed.details)) return new StatusError('UNAVAILABLE', failed.details, true);
   const code = (status[failed.code] ?? 'UNKNOWN') as StatusName;
   const { reason, details } = statusDetails(failed.metadata);
   return reason === undefined

@@ -1,4 +1,6 @@
 /** Calls protobuf-es services over grpc-js: promises for unary calls, async iterables for streams. */
+
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   create,
   type DescMessage,
@@ -9,8 +11,9 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type Client, type CallOptions as GrpcCallOptions, Metadata, status } from '@grpc/grpc-js';
-import { failureOf } from './failure.js';
+import { CallError, failureOf, StatusError } from './failure.js';
 import { LinkedSignal } from './linkedSignal.js';
 
 export interface CallOptions {
@@ -103,11 +106,57 @@ function callable(channel: Channel, method: DescMethod): AnyMethod {
   }
 }
 
+/** Times that a call goes out again because its connection broke, and milliseconds before each. */
+const MAX_LOSSES = 3;
+const AFTER_LOSS_MS = 100;
+
+/**
+ * A call that may be sent twice goes out again when the server, or an old connection, sends it away: as
+ * often as that happens within its time. And a few times when its connection breaks under it.
+ */
 async function unary<I extends DescMessage, O extends DescMessage>(
   channel: Channel,
   method: DescMethod & { input: I; output: O },
   request: MessageInitShape<I>,
   options: CallOptions = {},
+): Promise<MessageShape<O>> {
+  const bounded = { ...options, ...grpcOptions(options) };
+  for (let losses = 0; ; ) {
+    try {
+      return await unaryOnce(channel, method, request, bounded);
+    } catch (failure) {
+      if (!isRepeatable(method, request)) throw failure;
+      if (failure instanceof StatusError && failure.connectionLost) losses += 1;
+      else if (!isSentAway(failure)) throw failure;
+      if (losses > MAX_LOSSES) throw failure;
+      const ms = isSentAway(failure) ? failure.retryAfterMs : AFTER_LOSS_MS;
+      using linked = new LinkedSignal([options.signal, channel.closed]);
+      await delay(ms, undefined, { signal: linked.signal }).catch(() => {});
+    }
+  }
+}
+
+function isSentAway(failure: unknown): failure is CallError & { readonly retryAfterMs: number } {
+  return (
+    failure instanceof CallError &&
+    failure.reason === 'SERVER_DRAINING' &&
+    failure.retryAfterMs !== undefined
+  );
+}
+
+function isRepeatable(method: DescMethod, request: object): boolean {
+  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) return true;
+  return (
+    'requestId' in request && typeof request.requestId === 'string' && request.requestId !== ''
+  );
+}
+
+/** `deadline` is in milliseconds since the Unix epoch. */
+async function unaryOnce<I extends DescMessage, O extends DescMessage>(
+  channel: Channel,
+  method: DescMethod & { input: I; output: O },
+  request: MessageInitShape<I>,
+  options: CallOptions & GrpcCallOptions,
 ): Promise<MessageShape<O>> {
   using linked = new LinkedSignal([options.signal, channel.closed]);
   const { signal } = linked;
@@ -120,7 +169,7 @@ async function unary<I extends DescMessage, O extends DescMessage>(
       deserializer(method.output),
       request,
       metadata,
-      grpcOptions(options),
+      options.deadline === undefined ? {} : { deadline: options.deadline },
       (error, response) => {
         if (signal.aborted) reject(signal.reason);
         else if (error) reject(failureOf(error));

@@ -43,7 +43,7 @@ export function attach(context: ServerContext): AttachHandler {
     await onRecord(context, standing.permit, out, async () => {
       const { key, token } = standing.permit;
       const kind = known('open.kind', attachmentKindOf(open.kind));
-      using stream = streams.open(token, call.signal);
+      using stream = streams.open(token, call);
       await using channel = await supervisor.attach(key, {
         ...(open.attachmentId !== '' && { attachmentId: parseAttachmentId(open.attachmentId) }),
         kind,

@@ -19,7 +19,6 @@ import type {
 } from '@grpc/grpc-js';
 import { type Call, callOf, framesOf, type Incoming, malformed, malformedMessage } from './call.js';
 import { Outlet } from './outlet.js';
-import type { UnaryMethod } from './unaryCall.js';
 
 /** Resolves with the answer, or with its encoding. */
 export type UnaryHandler<I extends DescMessage, O extends DescMessage> = (
@@ -150,31 +149,6 @@ function unary(handler: AnyUnary | undefined, boundary: Boundary) {
       (error: unknown) => respond(boundary.status(error, call)),
     );
   };
-}
-
-/** The unary methods of `service` by their paths, for whoever takes their calls from HTTP/2 itself. */
-export function unaryMethods<S extends DescService>(
-  service: S,
-  handlers: Handlers<S>,
-  boundary: Boundary,
-): ReadonlyMap<string, UnaryMethod> {
-  const byName = handlers as Readonly<Record<string, unknown>>;
-  const methods = service.methods.filter(({ methodKind }) => methodKind === 'unary');
-  return new Map(
-    methods.map((method) => {
-      const handler = byName[method.localName] as AnyUnary | undefined;
-      const decode = decoder(method.input);
-      const encode = encoder(method.output);
-      return [
-        `/${service.typeName}/${method.name}`,
-        {
-          answer: async (message, call) =>
-            encode(await answer(handler, decode(message), call, boundary)),
-          status: (error, call) => boundary.status(error, call),
-        },
-      ];
-    }),
-  );
 }
 
 async function answer(

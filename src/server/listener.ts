@@ -15,7 +15,8 @@ export interface ListenerOptions {
 
 export class Listener {
   readonly #server: NetServer;
-  readonly #sockets = new Set<Socket>();
+  /** By the peer's address and port. */
+  readonly #sockets = new Map<string, Socket>();
   /** Connections that have made no call yet, by the peer's address and port. */
   readonly #callless = new Map<string, NodeJS.Timeout>();
 
@@ -52,24 +53,30 @@ export class Listener {
     this.#callless.delete(peer);
   }
 
+  /** Closes the connection from this peer. */
+  cut(peer: string): void {
+    this.#sockets.get(peer)?.destroy();
+  }
+
   /** Accepts no more. Resolves when the last connection has gone, at the latest after `graceMs`. */
   async close(graceMs: number): Promise<void> {
     if (this.#server.listening) this.#server.close();
     const force = setTimeout(() => {
-      for (const socket of this.#sockets) socket.destroy();
+      for (const socket of this.#sockets.values()) socket.destroy();
     }, graceMs);
-    await Promise.all([...this.#sockets].map(closed));
+    await Promise.all([...this.#sockets.values()].map(closed));
     clearTimeout(force);
   }
 
   #accept(socket: Socket, { firstCallMs }: ListenerOptions): void {
     const peer = peerName(socket);
-    this.#sockets.add(socket);
+    this.#sockets.set(peer, socket);
     const timer = setTimeout(() => socket.destroy(), firstCallMs);
     timer.unref();
     this.#callless.set(peer, timer);
     socket.on('close', () => {
-      this.#sockets.delete(socket);
+      if (this.#sockets.get(peer) !== socket) return;
+      this.#sockets.delete(peer);
       this.called(peer);
     });
     // A reset before anybody else listens must not end the server; `close` follows.

@@ -2,6 +2,7 @@
 import type { VerifiedToken } from '../auth/token.js';
 import { GranttyError } from '../core/errors.js';
 import { MAX_STREAMS_PER_PRINCIPAL } from '../core/limits.js';
+import type { Call } from './call.js';
 
 /** One stream's entry; disposing takes it off. */
 export interface OpenStream extends Disposable {
@@ -13,12 +14,22 @@ export interface OpenStream extends Disposable {
   onRecheck: () => void;
   /** In force on it now. */
   token: VerifiedToken;
+  /** The connection that it is on; see `Peer`. */
+  readonly connection: string;
 }
+
+/** What is looked at of the call that a stream is. */
+export type OpenCall = {
+  readonly signal: Call['signal'];
+  readonly peer: Pick<Call['peer'], 'connection'>;
+};
 
 export class OpenStreams {
   /** With what is called at its end. */
   readonly #open = new Map<OpenStream, () => void>();
   readonly #perPrincipal = new Map<string, number>();
+  /** Connections that are to go: what opens on one of them ends at once. */
+  readonly #retired = new Set<string>();
   #draining = false;
 
   constructor(private readonly maxPerPrincipal = MAX_STREAMS_PER_PRINCIPAL) {}
@@ -32,11 +43,11 @@ export class OpenStreams {
   }
 
   /**
-   * Counts one more against the principal until `over` aborts: a client that leaves the end of its
-   * stream unread holds memory for as long.
+   * Counts one more against the principal until the call is over: a client that leaves the end of
+   * its stream unread holds memory for as long.
    * @throws QUOTA_STREAMS, SERVER_DRAINING
    */
-  open(token: VerifiedToken, over: AbortSignal): OpenStream {
+  open(token: VerifiedToken, { signal: over, peer: { connection } }: OpenCall): OpenStream {
     if (this.#draining) throw serverDraining();
     const { issuer, subject } = token;
     const principal = JSON.stringify([issuer, subject]);
@@ -54,12 +65,15 @@ export class OpenStreams {
       end: (error) => controller.abort(error),
       onRecheck: () => {},
       token,
+      connection,
       [Symbol.dispose]: () => {
         this.#open.get(stream)?.();
         this.#open.delete(stream);
       },
     };
     this.#open.set(stream, () => {});
+    // It begins and is told to go on elsewhere, as if it had been there before.
+    if (this.#retired.has(connection)) stream.end(connectionOld());
     if (over.aborted) this.#giveBack(principal);
     else over.addEventListener('abort', () => this.#giveBack(principal), { once: true });
     return stream;
@@ -97,6 +111,18 @@ export class OpenStreams {
     });
   }
 
+  /** Ends the connection's streams with SERVER_DRAINING, until it is forgotten those to come too. */
+  retire(connection: string): void {
+    this.#retired.add(connection);
+    for (const stream of [...this.#open.keys()]) {
+      if (stream.connection === connection) stream.end(connectionOld());
+    }
+  }
+
+  forget(connection: string): void {
+    this.#retired.delete(connection);
+  }
+
   /** Ends every stream with SERVER_DRAINING; none opens any more. */
   drain(): void {
     this.#draining = true;
@@ -111,4 +137,17 @@ export function serverDraining(): GranttyError {
   return new GranttyError('SERVER_DRAINING', 'the server is going away; reconnect and resume', {
     retryAfterMs: RECONNECT_AFTER_MS,
   });
+}
+
+/** Milliseconds: another connection can be had at once. */
+const MOVE_AFTER_MS = 50;
+
+function connectionOld(): GranttyError {
+  return new GranttyError(
+    'SERVER_DRAINING',
+    'the connection has grown old; resume on another one',
+    {
+      retryAfterMs: MOVE_AFTER_MS,
+    },
+  );
 }

@@ -1,12 +1,12 @@
 /** Who is at the other end of a call's connection, as far as decisions and their records need it. */
-import type { Socket } from 'node:net';
-import { type PeerCertificate as PeerCertificateOfTls, TLSSocket } from 'node:tls';
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 import { certificateThumbprint } from '../auth/proof.js';
 
 export interface Peer {
   /** IP address without port, or `unix`. */
   readonly address: string;
+  /** Address and port: which connection it is, while that lasts. */
+  readonly connection: string;
   readonly certificate?: PeerCertificate;
 }
 
@@ -21,25 +21,13 @@ export interface PeerCertificate {
 export function peerOf(
   call: Pick<ServerUnaryCall<unknown, unknown>, 'getPeer' | 'getAuthContext'>,
 ): Peer {
-  return peerWith(withoutPort(call.getPeer()), call.getAuthContext().sslPeerCertificate);
-}
-
-/** The same of the connection, for all its calls: neither address nor certificate changes on it. */
-export function peerOfSocket(socket: Socket): Peer {
-  const { remoteAddress = 'unix' } = socket;
-  // One that does not verify counts for none; without one there is an object without members.
-  const isProven = socket instanceof TLSSocket && socket.authorized;
-  const certificate = isProven ? socket.getPeerCertificate() : undefined;
-  return peerWith(remoteAddress, certificate?.raw ? certificate : undefined);
-}
-
-function peerWith(
-  address: string,
-  certificate: Pick<PeerCertificateOfTls, 'raw' | 'valid_to'> | undefined,
-): Peer {
-  if (!certificate) return { address };
+  const connection = call.getPeer();
+  const address = withoutPort(connection);
+  const certificate = call.getAuthContext().sslPeerCertificate;
+  if (!certificate) return { address, connection };
   return {
     address,
+    connection,
     certificate: {
       thumbprint: certificateThumbprint(certificate.raw),
       notAfter: Date.parse(certificate.valid_to),

@@ -2,7 +2,7 @@
 import type { DescFile } from '@bufbuild/protobuf';
 import { toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import type { Server } from '@grpc/grpc-js';
+import type { Server, ServerDuplexStream } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
 import { service as healthService } from 'grpc-health-check';
 import { file_google_rpc_error_details } from '../gen/public/google/rpc/error_details_pb.js';
@@ -24,7 +24,38 @@ export function addReflection(server: Server, files: readonly DescFile[]): void 
     grantty: { fileDescriptorProtos },
     ...('Check' in health && Object(health.Check)),
   };
-  new ReflectionService(definitions as PackageDefinition).addToServer(server);
+  new ReflectionService(definitions as PackageDefinition).addToServer(paced(server));
+}
+
+type Answering = ServerDuplexStream<unknown, unknown>;
+
+/**
+ * The service answers as fast as it is asked, whether or not the answers are read: here questions wait
+ * while answers do.
+ */
+function paced(server: Server): Server {
+  const addService: Server['addService'] = (service, implementation) => {
+    const handlers = Object.entries(implementation).map(([name, handler]) => {
+      const answer = handler as (stream: Answering) => void;
+      return [name, (stream: Answering) => answer(waitingForRoom(stream))] as const;
+    });
+    server.addService(service, Object.fromEntries(handlers));
+  };
+  return Object.assign(Object.create(server), { addService });
+}
+
+function waitingForRoom(stream: Answering): Answering {
+  const write = stream.write.bind(stream);
+  return Object.assign(stream, {
+    write: (answer: unknown) => {
+      const hasRoom = write(answer);
+      if (!hasRoom) {
+        stream.pause();
+        stream.once('drain', () => stream.resume());
+      }
+      return hasRoom;
+    },
+  });
 }
 
 /** Each file once, after those that it imports. */

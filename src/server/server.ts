@@ -13,6 +13,7 @@ import { MAX_MESSAGE_BYTES } from '../core/limits.js';
 import type { Revoked } from '../core/revoked.js';
 import type { Supervisor } from '../supervisor/api.js';
 import { type Clock, systemClock } from './clock.js';
+import { ConnectionAge } from './connectionAge.js';
 import type { ServerContext } from './context.js';
 import { TlsCredentials, type TlsMaterial } from './credentials.js';
 import type { Gate } from './gate.js';
@@ -22,17 +23,14 @@ import { Listener } from './listener.js';
 import { OpenStreams } from './openStreams.js';
 import { observeStreams } from './rawStreams.js';
 import { addReflection } from './reflection.js';
+import { RequestGuard } from './requestGuard.js';
 import { type RevocationResult, Revoker } from './revoker.js';
 import { defaultLimits, type ServerLimits } from './serverLimits.js';
-import { addServices, files, serviceNames, supervised } from './services.js';
+import { addServices, files, openEnded, serviceNames, supervised } from './services.js';
 import { SessionBook } from './sessionBook.js';
 import type { SessionHost } from './sessionHost.js';
 import { TerminalQuota } from './terminalQuota.js';
 import { WatcherList } from './watcherList.js';
-
-/** Milliseconds between signs of life from an HTTP/2 peer, and for the answer to one. */
-const KEEPALIVE_MS = 60_000;
-const KEEPALIVE_TIMEOUT_MS = 20_000;
 
 export interface ServerOptions {
   readonly supervisor: Supervisor;
@@ -55,6 +53,8 @@ export interface ServerOptions {
   readonly version: string;
   readonly limits?: Partial<ServerLimits>;
   readonly clock?: Clock;
+  /** By which connections grow old. Default: the system's. */
+  readonly connectionClock?: Clock;
 }
 
 export interface GranttyServer extends AsyncDisposable {
@@ -94,11 +94,11 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': limits.maxConcurrentStreams,
     'grpc.max_connection_idle_ms': limits.idleMs,
-    'grpc.keepalive_time_ms': KEEPALIVE_MS,
-    'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
+    'grpc.keepalive_time_ms': limits.keepaliveMs,
+    'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
     'grpc.enable_channelz': 0,
   });
-  const methods = addServices(server, context);
+  addServices(server, context);
   const health = new HealthImplementation(
     Object.fromEntries(['', ...serviceNames].map((name) => [name, 'SERVING' as const])),
   );
@@ -111,9 +111,21 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
       : new TlsCredentials(options.tls, limits.maxConcurrentStreams);
   const injector = server.createConnectionInjector(tls ?? ServerCredentials.createInsecure());
   const listener = await Listener.open(injector, { ...options.listen, ...limits });
-  observeStreams(server, methods, (peer) => listener.called(peer));
-
   const { streams, hub } = context;
+  const guard = new RequestGuard(limits.requestMs, (path) => openEnded.has(path));
+  const age = new ConnectionAge({
+    clock: options.connectionClock ?? systemClock,
+    ageMs: limits.connectionAgeMs,
+    retire: (peer) => streams.retire(peer),
+    forget: (peer) => streams.forget(peer),
+    cut: (peer) => listener.cut(peer),
+  });
+  observeStreams(server, {
+    called: (peer) => listener.called(peer),
+    connected: (session) => age.began(session),
+    began: (stream, headers) => guard.began(stream, headers),
+  });
+
   const drain = async (graceMs: number): Promise<void> => {
     for (const service of ['', ...serviceNames]) health.setStatus(service, 'NOT_SERVING');
     streams.drain();
@@ -121,6 +133,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     // clients take that for UNAVAILABLE, and a reset by grpc-js for CANCELLED.
     injector.destroy();
     await listener.close(graceMs);
+    guard[Symbol.dispose]();
   };
   return {
     host: listener.address.address,

@@ -69,6 +69,7 @@ export function serverInfo(
           connections: limits.maxConnections,
           firstCallTimeout: durationFromMs(limits.firstCallMs),
           connectionIdle: durationFromMs(limits.idleMs),
+          connectionAge: durationFromMs(limits.connectionAgeMs),
           ...(idleMs !== undefined && { terminalIdle: durationFromMs(idleMs) }),
           ...(lifetimeMs !== undefined && { terminalLifetime: durationFromMs(lifetimeMs) }),
         },

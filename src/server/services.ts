@@ -25,13 +25,7 @@ import { checkAccess } from './grantCheck.js';
 import { delegate } from './grantDelegate.js';
 import { introspect } from './grantIntrospect.js';
 import { revoke } from './grantRevoke.js';
-import {
-  type Boundary,
-  type Handlers,
-  serviceDefinition,
-  serviceHandlers,
-  unaryMethods,
-} from './grpc.js';
+import { type Boundary, type Handlers, serviceDefinition, serviceHandlers } from './grpc.js';
 import { listTerminals } from './listTerminals.js';
 import { serverDraining } from './openStreams.js';
 import { callerOf } from './perform.js';
@@ -39,14 +33,23 @@ import { serverInfo } from './serverInfo.js';
 import { sessionCalls } from './sessionCalls.js';
 import { statusOf, Unimplemented } from './status.js';
 import { terminalCalls } from './terminalCalls.js';
-import type { UnaryMethod } from './unaryCall.js';
 import { wait } from './wait.js';
 import { watch } from './watch.js';
 import { watchTerminals } from './watchTerminals.js';
 
-export const serviceNames = [TerminalService, SessionService, GrantService, ServerService].map(
-  ({ typeName }) => typeName,
-);
+const services = [TerminalService, SessionService, GrantService, ServerService];
+
+export const serviceNames = services.map(({ typeName }) => typeName);
+
+/** Paths of methods whose clients send for as long as they like. */
+export const openEnded: ReadonlySet<string> = new Set([
+  ...services.flatMap((service) =>
+    service.methods
+      .filter(({ methodKind }) => methodKind === 'bidi_streaming')
+      .map(({ name }) => `/${service.typeName}/${name}`),
+  ),
+  '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+]);
 
 /** The whole server, by the empty name, and what answers nothing of use without the supervisor. */
 export const supervised = [
@@ -62,14 +65,8 @@ export const files = [
   file_grantty_v1_server_service,
 ];
 
-/**
- * Adds every service of the contract; what is not built answers UNIMPLEMENTED to who has a token.
- * Answers the unary methods by their paths.
- */
-export function addServices(
-  server: Server,
-  context: ServerContext,
-): ReadonlyMap<string, UnaryMethod> {
+/** Adds every service of the contract; what is not built answers UNIMPLEMENTED to who has a token. */
+export function addServices(server: Server, context: ServerContext): void {
   const { gate, logger, streams } = context;
   const boundary: Boundary = {
     accept: () => {
@@ -79,12 +76,8 @@ export function addServices(
     status: (error, { path, peer }) => statusOf(error, logger, { path, peer: peer.address }),
     unimplemented: () => new Unimplemented(),
   };
-  const methods = new Map<string, UnaryMethod>();
   const add = <S extends DescService>(service: S, handlers: Handlers<S>): void => {
     server.addService(serviceDefinition(service), serviceHandlers(service, handlers, boundary));
-    for (const [path, method] of unaryMethods(service, handlers, boundary)) {
-      methods.set(path, method);
-    }
   };
   add(TerminalService, {
     ...terminalCalls(context),
@@ -104,5 +97,4 @@ export function addServices(
     revoke: revoke(context),
   });
   add(SessionService, sessionCalls(context));
-  return methods;
 }

@@ -43,7 +43,7 @@ export function sessionSendCalls(context: ServerContext): Calls {
         const { permit } = standing;
         const timeoutMs = checkSend(request);
         const mark = requestMark(permit, 'Send', SendRequestSchema, request);
-        using stream = streams.open(permit.token, call.signal);
+        using stream = streams.open(permit.token, call);
         const session = await sessionBook.find(permit);
         const send = session.sends.begin(mark, originOf(permit), () =>
           sessionBook.startSend(session, {
@@ -63,7 +63,7 @@ export function sessionSendCalls(context: ServerContext): Calls {
       const standing = await Standing.open(gate, callerOf(call, 'open'), ask);
       await onRecord(context, standing.permit, out, async () => {
         const afterIndex = parseCount('after_index', request.afterIndex);
-        using stream = streams.open(standing.permit.token, call.signal);
+        using stream = streams.open(standing.permit.token, call);
         const send = await find(standing.permit, request.sendId);
         await serveSend(context, {
           call,

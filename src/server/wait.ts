@@ -51,7 +51,7 @@ export function wait(context: ServerContext): WaitHandler {
     const { permit } = standing;
     try {
       const condition = parseCondition(request);
-      using stream = streams.open(permit.token, call.signal);
+      using stream = streams.open(permit.token, call);
       const footing = { standing, stream, clock, over: call.signal };
       const answer = await whileStanding(footing, async (stop) => {
         let terminal = stored(permit);

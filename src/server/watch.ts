@@ -25,7 +25,7 @@ export function watch(context: ServerContext): WatchHandler {
       const kind =
         request.kind === undefined ? 'service' : known('kind', attachmentKindOf(request.kind));
       if (!follow && start.case === 'live') throw fieldInvalid('follow', 'must be true with live');
-      using stream = streams.open(permit.token, call.signal);
+      using stream = streams.open(permit.token, call);
       using _listed = watchers.add(stored(permit), permit.token, kind, clock.now());
       await serveEvents(context, { call, out, standing, stream, start, follow, until });
     });

@@ -37,7 +37,7 @@ export function watchTerminals(context: ServerContext): WatchTerminalsHandler {
     await onRecord(context, outlook.sight, out, async () => {
       const conditions = parseFilter(filter);
       const view = viewOf(filter, outlook.sight);
-      using stream = streams.open(outlook.sight.token, call.signal);
+      using stream = streams.open(outlook.sight.token, call);
       const ended = new AbortController();
       try {
         const feed = outlook.sight.reachesAnything

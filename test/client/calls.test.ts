@@ -65,6 +65,62 @@ describe('a unary call', () => {
     } satisfies Partial<CallError>);
   });
 
+  describe('that is sent away', () => {
+    const sentAway = failure({
+      code: status.UNAVAILABLE,
+      reason: 'SERVER_DRAINING',
+      retryAfterMs: 1,
+    });
+    /** Answers the `good`th time that it is asked. */
+    const goodAt = (good: number) => {
+      const handler: Handlers['write'] & { asked: number } = Object.assign(
+        ((_, callback) => {
+          handler.asked += 1;
+          if (handler.asked < good) callback(sentAway);
+          else callback(null, {});
+        }) satisfies Handlers['write'],
+        { asked: 0 },
+      );
+      return handler;
+    };
+
+    it('goes out again when it changes nothing, or has a request id', async () => {
+      const getTerminal = goodAt(6);
+      await withServer({ getTerminal }, (client) => client.terminals.getTerminal({}));
+      expect(getTerminal.asked).toBe(6);
+      const write = goodAt(2);
+      await withServer({ write }, (client) => client.terminals.write({ requestId: 'r1' }));
+      expect(write.asked).toBe(2);
+    });
+
+    it('goes out once when that could have its effect twice', async () => {
+      const write = goodAt(2);
+      const call = withServer({ write }, (client) => client.terminals.write({}));
+      await expect(call).rejects.toMatchObject({ reason: 'SERVER_DRAINING' });
+      expect(write.asked).toBe(1);
+    });
+
+    it('has no more time for that than it was given', async () => {
+      const getTerminal = goodAt(Infinity);
+      const call = withServer({ getTerminal }, (client) =>
+        client.terminals.getTerminal({}, { timeoutMs: 300 }),
+      );
+      await expect(call).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+    });
+  });
+
+  it('goes out again a few times when its connection breaks, and then fails', async () => {
+    let asked = 0;
+    const getTerminal: Handlers['getTerminal'] = (call) => {
+      asked += 1;
+      const { session } = Reflect.get(Reflect.get(call, 'call'), 'stream');
+      session.destroy();
+    };
+    const call = withServer({ getTerminal }, (client) => client.terminals.getTerminal({}));
+    await expect(call).rejects.toMatchObject({ code: 'UNAVAILABLE', connectionLost: true });
+    expect(asked).toBe(4);
+  });
+
   it('gives the status alone for a reason that it does not know', async () => {
     const call = withServer(
       {

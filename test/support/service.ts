@@ -18,6 +18,7 @@ import { type Capability, capabilities } from '../../src/core/capability.js';
 import { GRANT_TYPE } from '../../src/core/grant.js';
 import { type Clock, systemClock } from '../../src/server/clock.js';
 import { createServer, type GranttyServer } from '../../src/server/server.js';
+import type { ServerLimits } from '../../src/server/serverLimits.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
@@ -67,6 +68,7 @@ export interface ServiceOptions {
   readonly pop?: ProofMode;
   /** Of tokens, streams and leases. */
   readonly clock?: Clock;
+  readonly limits?: Partial<ServerLimits>;
 }
 
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
@@ -129,6 +131,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       listen: { host: '127.0.0.1', port: 0 },
       version: 'test',
       clock,
+      ...(options.limits && { limits: options.limits }),
     });
   let server = await serve();
   const clients: Client[] = [];
