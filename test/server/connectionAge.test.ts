@@ -19,9 +19,14 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('a connection that has grown old', () => {
   let harness: Harness;
+  let clock: ManualClock;
   let token: string;
   beforeEach(async () => {
-    harness = await Harness.start({ limits: { connectionAgeMs: AGE_MS } });
+    clock = new ManualClock();
+    harness = await Harness.start({
+      limits: { connectionAgeMs: AGE_MS },
+      connectionClock: clock,
+    });
     await harness.supervisor.add({ id: 't1' as Name });
     token = await harness.token();
   });
@@ -35,7 +40,7 @@ describe('a connection that has grown old', () => {
     await harness.supervisor.terminals.get('1000/t1')?.print('x');
     const stream = harness.serverStream(terminals.watch, ref, token);
     for (let i = 0; i < 3; i += 1) await stream.next();
-    harness.clock.advance(AGE_MS);
+    clock.advance(AGE_MS);
     expect(eventsOf(await stream.rest(), 'closing')).toMatchObject([
       { reason: ClosingReason.SERVER_DRAINING, lastSeq: 1n },
     ]);
@@ -51,10 +56,10 @@ describe('a connection that has grown old', () => {
   it('leaves a younger one and its streams alone', async () => {
     const old = harness.serverStream(terminals.watch, ref, token);
     await old.next();
-    harness.clock.advance(AGE_MS / 2);
+    clock.advance(AGE_MS / 2);
     const young = harness.serverStream(terminals.watch, ref, token, { client: harness.connect() });
     await young.next();
-    harness.clock.advance(AGE_MS / 2);
+    clock.advance(AGE_MS / 2);
     await old.rest();
     await untilConnections(1);
     await harness.supervisor.terminals.get('1000/t1')?.print('still');
@@ -72,7 +77,7 @@ describe('a connection that has grown old', () => {
     });
     const written = harness.unary(terminals.write, { ...ref, data: Buffer.from('x') }, token);
     while (!harness.supervisor.effects.includes('write')) await turn();
-    harness.clock.advance(AGE_MS);
+    clock.advance(AGE_MS);
     await turn();
     open();
     expect((await written).written).toBe(1);
@@ -87,10 +92,10 @@ describe('a connection that has grown old', () => {
       harness.unary(terminals.write, { ...ref, data: Buffer.from('x') }, token),
     );
     while (!harness.supervisor.effects.includes('write')) await turn();
-    harness.clock.advance(AGE_MS);
+    clock.advance(AGE_MS);
     await turn();
     expect(harness.server.load.connections).toBe(1);
-    harness.clock.advance(GRACE_MS);
+    clock.advance(GRACE_MS);
     expect((await written).code).toBe(status.UNAVAILABLE);
     await untilConnections(0);
   });
@@ -100,7 +105,7 @@ describe('a connection that has grown old', () => {
       harness.unary(terminals.wait, { ...ref, condition: { case: 'exit', value: true } }, token),
     );
     while (harness.server.load.streams === 0) await turn();
-    harness.clock.advance(AGE_MS);
+    clock.advance(AGE_MS);
     const error = await waited;
     expect(error.code).toBe(status.UNAVAILABLE);
     expect(detailsOf(error).info?.reason).toBe('SERVER_DRAINING');

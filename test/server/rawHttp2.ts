@@ -41,7 +41,7 @@ export function frame(
   type: number,
   flags: number,
   stream: number,
-  payload = Buffer.alloc(0),
+  payload: Buffer = Buffer.alloc(0),
 ): Buffer {
   const header = Buffer.alloc(9);
   header.writeUIntBE(payload.length, 0, 3);
@@ -99,7 +99,7 @@ const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 export class RawHttp2 implements AsyncDisposable {
   readonly frames: Frame[] = [];
   closed = false;
-  #rest = Buffer.alloc(0);
+  #rest: Buffer = Buffer.alloc(0);
   #wake = () => {};
 
   private constructor(readonly socket: Socket) {
@@ -112,7 +112,10 @@ export class RawHttp2 implements AsyncDisposable {
   }
 
   /** Preface and settings have been sent. */
-  static async open(socket: Socket | number, settings = Buffer.alloc(0)): Promise<RawHttp2> {
+  static async open(
+    socket: Socket | number,
+    settings: Buffer = Buffer.alloc(0),
+  ): Promise<RawHttp2> {
     const connection =
       typeof socket === 'number' ? createConnection({ host: '127.0.0.1', port: socket }) : socket;
     if (typeof socket === 'number') await once(connection, 'connect');
