@@ -8,6 +8,6 @@ export function listenFlag(text: string | undefined): ListenAddress | undefined 
   const address = parseListen(text);
   if (address) return address;
   throw new ConfigurationError(
-    `--listen "${text}": write HOST:PORT or [IPV6]:PORT, like 127.0.0.1:7443`,
+    `--listen "${text}": write HOST:PORT or [IPV6]:PORT, like 127.0.0.1:7443; a port is at most 65535`,
   );
 }

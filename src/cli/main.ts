@@ -17,5 +17,9 @@ try {
     process.exitCode = reportFailure(error);
   }
 }
-await flushOutput();
+try {
+  await flushOutput();
+} catch (error) {
+  process.exitCode = reportFailure(error);
+}
 process.exit();

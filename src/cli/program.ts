@@ -15,6 +15,7 @@ import { contextShowCommand } from './commands/contextShow.js';
 import { contextUseCommand } from './commands/contextUse.js';
 import { createCommand } from './commands/create.js';
 import { doctorCommand } from './commands/doctor.js';
+import { exportCommand } from './commands/export.js';
 import { findCommand } from './commands/find.js';
 import { grantCheckCommand } from './commands/grantCheck.js';
 import { grantDelegateCommand } from './commands/grantDelegate.js';
@@ -71,6 +72,7 @@ export function program(): Command {
         readCommand(),
         screenCommand(),
         findCommand(),
+        exportCommand(),
         startCommand(),
         rmCommand(),
       ]),

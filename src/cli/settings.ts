@@ -63,6 +63,8 @@ export function environmentLayer(env: NodeJS.ProcessEnv): SettingsLayer {
   );
 }
 
+const MAX_PORT = 65_535;
+
 /** Earlier layers win, setting by setting; the three ways to give a token are one setting. */
 export function resolveSettings(layers: readonly SettingsLayer[]): Settings {
   const address = first(layers, 'address');
@@ -73,6 +75,10 @@ export function resolveSettings(layers: readonly SettingsLayer[]): Settings {
   }
   if (!/^(\[[0-9A-Fa-f:.]+\]|[^:/[\]]+):\d{1,5}$/.test(address)) {
     throw new UsageError(`"${address}" is not an address: write HOST:PORT, or [IPV6]:PORT`);
+  }
+  const port = Number(address.slice(address.lastIndexOf(':') + 1));
+  if (port < 1 || port > MAX_PORT) {
+    throw new UsageError(`"${address}" is not an address: a port is from 1 to ${MAX_PORT}`);
   }
   const cert = first(layers, 'cert');
   const key = first(layers, 'key');

@@ -39,6 +39,8 @@ export function parsePairs(option: string, pairs: readonly string[] = []): Recor
     const at = pair.indexOf('=');
     if (at < 1) throw new UsageError(`${option} "${pair}": write KEY=VALUE`);
     const key = pair.slice(0, at);
+    // The protobuf runtime keeps maps in plain objects, where this key is not kept.
+    if (key === '__proto__') throw new UsageError(`${option} "${key}": the key is reserved`);
     if (Object.hasOwn(result, key)) throw new UsageError(`${option} "${key}" is given twice`);
     result[key] = pair.slice(at + 1);
   }

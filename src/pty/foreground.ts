@@ -1,6 +1,6 @@
 /** The foreground process group of a terminal: who it is, a signal to it, whether it waits for input. */
 import { setTimeout } from 'node:timers/promises';
-import { errorCode } from '../core/errors.js';
+import { errorCode, fieldInvalid } from '../core/errors.js';
 import { type SignalName, signalNumbers } from '../core/signals.js';
 import { waitForInput } from './inputWait.js';
 import { type ProcessInfo, readProcess, scanProcesses } from './processTable.js';
@@ -38,6 +38,7 @@ export async function foregroundGroup(marks: TerminalMarks): Promise<number | un
 /**
  * Signals the foreground group and answers which it was; undefined when there was none. `check` is
  * called right before and stops it by throwing.
+ * @throws FIELD_INVALID where the group belongs to a user whom this process may not signal (sudo)
  */
 export async function signalForeground(
   marks: TerminalMarks,
@@ -52,6 +53,12 @@ export async function signalForeground(
     return group;
   } catch (error) {
     if (errorCode(error) === 'ESRCH') return undefined;
+    if (errorCode(error) === 'EPERM') {
+      throw fieldInvalid(
+        'signal',
+        'the program in the foreground runs as another user, out of reach',
+      );
+    }
     throw error;
   }
 }
