@@ -20,7 +20,9 @@ const path = z.string().min(1);
 const listen = z.string().transform((text, context) => {
   const address = parseListen(text);
   if (address) return address;
-  context.addIssue('must be HOST:PORT or [IPV6]:PORT, like 127.0.0.1:7443; a port is at most 65535');
+  context.addIssue(
+    'must be HOST:PORT or [IPV6]:PORT, like 127.0.0.1:7443; a port is at most 65535',
+  );
   return z.NEVER;
 });
 

@@ -6,6 +6,13 @@ import { peerName } from './listener.js';
 /** Of its age, what a connection may lose by chance: clients that came together do not leave together. */
 const JITTER = 0.2;
 
+/**
+ * Milliseconds between the word that the connection will go and its closing to new calls: what a peer
+ * began before it had heard that has arrived by then. A ping would measure the way there and back, but
+ * a peer that is done with the connection may not answer it.
+ */
+const NOTICE_MS = 1_000;
+
 /** Milliseconds that calls have to finish: longer than any but Wait may take (a Stop, 60 s). */
 const GRACE_MS = 75_000;
 
@@ -37,7 +44,10 @@ export class ConnectionAge {
     const peer = peerName(socket);
     let cancel = clock.after(ageMs * (1 - JITTER * random()), () => {
       this.#retire(session, peer);
-      cancel = clock.after(GRACE_MS, () => this.options.cut(peer));
+      cancel = clock.after(NOTICE_MS, () => {
+        session.close();
+        cancel = clock.after(GRACE_MS, () => this.options.cut(peer));
+      });
     });
     session.once('close', () => {
       cancel();
@@ -49,7 +59,5 @@ export class ConnectionAge {
     if (session.destroyed || session.closed) return;
     session.goaway(constants.NGHTTP2_NO_ERROR, ANY_STREAM);
     this.options.retire(peer);
-    // The answer shows that the peer has seen it: what it had begun before has arrived by now.
-    session.ping(() => session.close());
   }
 }

@@ -14,6 +14,7 @@ import { eventsOf } from './streams.js';
 
 const ref = { terminal: { owner: '1000', id: 't1' } };
 const AGE_MS = 60_000;
+const NOTICE_MS = 1_000;
 const GRACE_MS = 75_000;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -48,6 +49,7 @@ describe('a connection that has grown old', () => {
     const { info, retry } = detailsOf(stream.error);
     expect(info?.reason).toBe('SERVER_DRAINING');
     expect(retry?.retryDelay).toBeDefined();
+    clock.advance(NOTICE_MS);
     await untilConnections(0);
     // On another connection, as if nothing had been.
     await harness.unary(terminals.getTerminal, ref, token);
@@ -61,6 +63,7 @@ describe('a connection that has grown old', () => {
     await young.next();
     clock.advance(AGE_MS / 2);
     await old.rest();
+    clock.advance(NOTICE_MS);
     await untilConnections(1);
     await harness.supervisor.terminals.get('1000/t1')?.print('still');
     let seen = await young.next();
@@ -78,6 +81,7 @@ describe('a connection that has grown old', () => {
     const written = harness.unary(terminals.write, { ...ref, data: Buffer.from('x') }, token);
     while (!harness.supervisor.effects.includes('write')) await turn();
     clock.advance(AGE_MS);
+    clock.advance(NOTICE_MS);
     await turn();
     open();
     expect((await written).written).toBe(1);
@@ -93,6 +97,7 @@ describe('a connection that has grown old', () => {
     );
     while (!harness.supervisor.effects.includes('write')) await turn();
     clock.advance(AGE_MS);
+    clock.advance(NOTICE_MS);
     await turn();
     expect(harness.server.load.connections).toBe(1);
     clock.advance(GRACE_MS);
@@ -126,10 +131,6 @@ describe('the age of connections', () => {
     goaway() {
       this.said.push('goaway');
     }
-    ping(answered: () => void) {
-      this.said.push('ping');
-      answered();
-    }
     close() {
       this.said.push('close');
     }
@@ -156,7 +157,9 @@ describe('the age of connections', () => {
       expect(session.said).toEqual([]);
       clock.advance(1);
       // Calls that were begun before the peer has heard of it still find somebody.
-      expect(session.said).toEqual(['goaway', 'ping', 'close']);
+      expect(session.said).toEqual(['goaway']);
+      clock.advance(NOTICE_MS);
+      expect(session.said).toEqual(['goaway', 'close']);
       session.emit('close');
       clock.advance(GRACE_MS);
       expect(done).toEqual(['retire 192.0.2.1:7', 'forget 192.0.2.1:7']);
