@@ -26,10 +26,14 @@ export class AuthorityArchive {
   readonly #tokens = new LRUCache<string, ReadonlyMap<string, string>>({ max: MAX_TOKENS });
   readonly #grants = new LRUCache<string, true>({ max: MAX_GRANTS });
 
-  /** The records that must stand before the first that names this token; most often none. */
+  /** Whether all that this token allows is on record. */
+  knows({ hash }: AuditToken): boolean {
+    return this.#tokens.get(hash) !== undefined;
+  }
+
+  /** The records that must stand before the first that names this token. */
   introduce(principal: Known, peer: AuditPeer | undefined, timeMs: number): readonly Written[] {
     const { token } = principal;
-    if (this.#tokens.get(token.hash)) return [];
     const hashes = new Map<string, string>();
     const records: Written[] = [];
     for (const grant of token.grants) {

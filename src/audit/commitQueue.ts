@@ -13,6 +13,9 @@ const MAX_QUEUED = 8_192;
 /** Records written at once: a few hundred KiB, so that nobody waits long behind others. */
 const MAX_BATCH = 256;
 
+/** Milliseconds that a record for which nobody waits is held, so that it shares a write with others. */
+const PATIENCE_MS = 2;
+
 /** Milliseconds between attempts to go on with a disk that was full. */
 const RETRY_MS = 1_000;
 
@@ -29,6 +32,8 @@ export interface Item {
   readonly durability: Durability;
   /** May use the reserve where there is no room. */
   readonly reserved: boolean;
+  /** Nobody waits for it. */
+  readonly patient?: true;
 }
 
 /** What the queue asks and tells whoever keeps the trail. */
@@ -46,7 +51,8 @@ export interface Keeper {
   recovered(): void;
 }
 
-interface Entry extends Item {
+interface Entry {
+  readonly item: Item;
   resolve(lines: readonly string[]): void;
   reject(error: unknown): void;
 }
@@ -56,6 +62,9 @@ export class CommitQueue {
   /** Written, and waiting to be durable. */
   #unsynced: (readonly [Entry, readonly string[]])[] = [];
   #writing: Promise<void> | undefined;
+  /** Somebody waits for what is in the queue, or it has waited long enough. */
+  #due = false;
+  #patience: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | undefined;
   /** Not before then is a disk that was full tried again. */
   #retryAt = 0;
@@ -78,29 +87,39 @@ export class CommitQueue {
       return Promise.reject(unavailable('too many audit records wait for the disk'));
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({
-        compose: () => item.compose(),
-        durability: item.durability,
-        reserved: item.reserved,
-        resolve,
-        reject,
-      });
-      this.#writing ??= this.#write();
+      this.#queue.push({ item, resolve, reject });
+      if (item.patient) this.#writeSoon();
+      else this.#writeNow();
     });
   }
 
   /** Takes no more; resolves when all that was taken has been settled. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#writeNow();
     await this.#writing;
     await this.#syncing;
+  }
+
+  #writeNow(): void {
+    clearTimeout(this.#patience);
+    this.#patience = undefined;
+    this.#due = true;
+    this.#writing ??= this.#write();
+  }
+
+  #writeSoon(): void {
+    if (this.#writing === undefined) {
+      this.#patience ??= setTimeout(() => this.#writeNow(), PATIENCE_MS);
+    }
   }
 
   async #write(): Promise<void> {
     // Callers of one turn of the event loop share a write.
     await new Promise(setImmediate);
-    while (this.#queue.length > 0) {
+    while (this.#due && this.#queue.length > 0) {
       const batch = this.#queue.splice(0, MAX_BATCH);
+      this.#due = this.#queue.length > 0;
       try {
         await this.#makeReady();
         this.#settle(batch, await this.#appendAll(batch));
@@ -111,6 +130,7 @@ export class CommitQueue {
       }
     }
     this.#writing = undefined;
+    if (this.#queue.length > 0) this.#writeSoon();
   }
 
   /** Room first for what waits in the reserve, then the file of the day. */
@@ -140,7 +160,7 @@ export class CommitQueue {
   }
 
   async #appendAll(batch: readonly Entry[]): Promise<readonly (readonly string[])[]> {
-    const composed = batch.map((entry) => entry.compose());
+    const composed = batch.map(({ item }) => item.compose());
     const lines = await this.#orLost(this.ledger.append(composed.flat()));
     let from = 0;
     return composed.map((drafts) => {
@@ -153,7 +173,7 @@ export class CommitQueue {
   #settle(batch: readonly Entry[], lines: readonly (readonly string[])[]): void {
     batch.forEach((entry, index) => {
       const own = lines[index] ?? [];
-      if (entry.durability === 'synced') this.#unsynced.push([entry, own]);
+      if (entry.item.durability === 'synced') this.#unsynced.push([entry, own]);
       else entry.resolve(own);
     });
     if (this.#unsynced.length > 0) this.#syncing ??= this.#sync();
@@ -196,13 +216,13 @@ export class CommitQueue {
 
   async #fallBack(batch: readonly Entry[], cause: unknown): Promise<void> {
     for (const entry of batch) {
-      if (!entry.reserved)
+      if (!entry.item.reserved)
         entry.reject(unavailable(`the audit trail cannot be written${why(cause)}`, cause));
     }
-    const reserved = batch.filter((entry) => entry.reserved);
+    const reserved = batch.filter(({ item }) => item.reserved);
     if (reserved.length === 0) return;
     try {
-      const drafts = reserved.flatMap((entry) => entry.compose());
+      const drafts = reserved.flatMap(({ item }) => item.compose());
       await this.#orLost(this.ledger.appendToReserve(drafts));
       for (const entry of reserved) entry.resolve([]);
     } catch (error) {

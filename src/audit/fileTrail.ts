@@ -210,10 +210,8 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     write: () => Written,
   ): Draft[] {
     const token = principal?.token;
-    const introduction =
-      principal && token
-        ? this.#archive.introduce({ ...principal, token }, about.peer, about.timeMs)
-        : [];
+    if (!principal || !token || this.#archive.knows(token)) return [this.#draft(write())];
+    const introduction = this.#archive.introduce({ ...principal, token }, about.peer, about.timeMs);
     return [...introduction, write()].map((written) => this.#draft(written));
   }
 
@@ -236,7 +234,12 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   /** Writes what nobody waits for. What cannot be written is counted. */
   #background(written: Written, reserved: boolean): void {
     this.#queue
-      .append({ compose: () => [this.#draft(written)], durability: 'written', reserved })
+      .append({
+        compose: () => [this.#draft(written)],
+        durability: 'written',
+        reserved,
+        patient: true,
+      })
       .then(
         (lines) => {
           this.#catchUp();

@@ -13,25 +13,33 @@ export interface IntentRecord {
   /** Milliseconds since the Unix epoch. */
   readonly timeMs: number;
   /** Absent while nobody has been authenticated. */
-  readonly principal?: AuditPrincipal;
+  readonly principal?: AuditPrincipal | undefined;
   readonly peer: AuditPeer;
   /** Full name of the method, such as `grantty.v1.TerminalService/Write`. */
   readonly rpc: string;
   /** What of a stream was decided; absent for unary calls. */
-  readonly frame?: 'open' | 'input' | 'resize' | 'signal' | 'reauthenticate' | 'expiry' | 'close';
+  readonly frame?:
+    | 'open'
+    | 'input'
+    | 'resize'
+    | 'signal'
+    | 'reauthenticate'
+    | 'expiry'
+    | 'close'
+    | undefined;
   /** Absent when the call needs no more than a token. */
-  readonly action?: Capability;
+  readonly action?: Capability | undefined;
   /** As far as it is known. */
-  readonly target?: AuditTarget;
+  readonly target?: AuditTarget | undefined;
   readonly decision: 'allow' | 'deny';
   /** Why it was denied. */
-  readonly reason?: ErrorReason;
+  readonly reason?: ErrorReason | undefined;
   /** The grant that covered it. */
-  readonly grantId?: string;
+  readonly grantId?: string | undefined;
   /** Grants that did not, and why. */
   readonly considered: GrantDecision['considered'];
-  readonly policy?: { readonly hash: string; readonly ids: readonly string[] };
-  readonly inputBytes?: number;
+  readonly policy?: { readonly hash: string; readonly ids: readonly string[] } | undefined;
+  readonly inputBytes?: number | undefined;
 }
 
 export interface AuditPrincipal {
@@ -67,7 +75,7 @@ export interface AuditToken {
 export interface AuditPeer {
   readonly address: string;
   /** `x5t#S256` of the client certificate. */
-  readonly certificate?: string;
+  readonly certificate?: string | undefined;
 }
 
 export interface AuditTarget {

@@ -59,7 +59,8 @@ async function decide(gate: Gate, caller: Caller, ask: Ask, draft: DecisionDraft
 }
 
 function draftOf(gate: Gate, caller: Caller, { action, inputBytes }: Ask): DecisionDraft {
-  return new DecisionDraft(gate, { ...caller, action, inputBytes });
+  const { peer, path, frame } = caller;
+  return new DecisionDraft(gate, { peer, path, frame, action, inputBytes });
 }
 
 /** What would be decided. */

@@ -21,8 +21,8 @@ export interface DraftStart {
   readonly peer: Peer;
   /** `/package.Service/Method`. */
   readonly path: string;
-  readonly frame?: NonNullable<IntentRecord['frame']>;
-  readonly action?: Capability;
+  readonly frame?: NonNullable<IntentRecord['frame']> | undefined;
+  readonly action?: Capability | undefined;
   readonly inputBytes?: number | undefined;
 }
 
@@ -41,22 +41,14 @@ export class DecisionDraft {
 
   /** Resolves when the permission is on record. @throws AUDIT_UNAVAILABLE */
   async allow(grant?: Grant): Promise<void> {
-    await this.recorder.audit.intent({
-      ...this.#record(),
-      decision: 'allow',
-      ...(grant && { grantId: grant.id }),
-    });
+    await this.recorder.audit.intent(this.#record('allow', undefined, grant?.id));
   }
 
   /** Records the refusal and returns what to throw: `error`, told which decision it was. */
   async deny(error: unknown): Promise<unknown> {
     if (!(error instanceof GranttyError)) return error;
     try {
-      await this.recorder.audit.intent({
-        ...this.#record(),
-        decision: 'deny',
-        reason: error.reason,
-      });
+      await this.recorder.audit.intent(this.#record('deny', error.reason));
     } catch (failure) {
       // It stays a denial; that it is missing in the trail must be seen somewhere.
       this.recorder.logger.error({ err: failure, decisionId: this.id }, 'denial not recorded');
@@ -64,24 +56,29 @@ export class DecisionDraft {
     return withMetadata(error, { decision_id: this.id });
   }
 
-  #record(): Omit<IntentRecord, 'decision'> {
+  /** In one piece: one is made for every decision. */
+  #record(
+    decision: IntentRecord['decision'],
+    reason?: IntentRecord['reason'],
+    grantId?: string,
+  ): IntentRecord {
     const { peer, path, frame, action, inputBytes } = this.start;
-    const { token, target, policy } = this;
+    const { token, policy } = this;
     return {
       decisionId: this.id,
       timeMs: this.recorder.clock.now(),
-      ...(token && { principal: principalOf(token) }),
-      peer: {
-        address: peer.address,
-        ...(peer.certificate && { certificate: peer.certificate.thumbprint }),
-      },
+      principal: token && principalOf(token),
+      peer: { address: peer.address, certificate: peer.certificate?.thumbprint },
       rpc: path.slice(1),
-      ...(frame && { frame }),
-      ...(action && { action }),
-      ...(target && { target }),
+      frame,
+      action,
+      target: this.target,
+      decision,
+      reason,
+      grantId,
       considered: this.considered,
-      ...(policy && { policy: { hash: policy.hash, ids: policy.policyIds } }),
-      ...(inputBytes !== undefined && { inputBytes }),
+      policy: policy && { hash: policy.hash, ids: policy.policyIds },
+      inputBytes,
     };
   }
 }

@@ -112,6 +112,21 @@ describe('before an effect', () => {
     await seal(trail);
   });
 
+  it('an outcome shares the write of the next decision, and needs none to be written', async () => {
+    await using at = await testTrail();
+    const files = seam();
+    const trail = await at.open({ openFile: files.open });
+    files.appends = 0;
+    trail.outcome({ decisionId: 'before', timeMs: NOON, status: 'OK' });
+    await trail.intent(intentOf({ action: 'terminal.read' }));
+    expect(files.appends).toBe(1);
+    trail.outcome({ decisionId: 'alone', timeMs: NOON, status: 'OK' });
+    while (files.appends < 2) await new Promise(setImmediate);
+    await seal(trail);
+    const outcomes = (await linesOf(at.dir)).filter(({ record }) => record === 'outcome');
+    expect(outcomes.map((line) => line.decision_id)).toEqual(['before', 'alone']);
+  });
+
   it('what comes while a sync runs is written meanwhile, and waits for one of its own', async () => {
     await using at = await testTrail();
     const files = seam();

@@ -55,7 +55,7 @@ describe('decisions', () => {
 
     it('refuses two tokens, even when both are good and Node.js would show the first alone', async () => {
       const token = await harness.token();
-      const decided = new Promise<{ decision: string; reason?: string }>((resolve) => {
+      const decided = new Promise<{ decision: string; reason?: string | undefined }>((resolve) => {
         harness.onIntent = resolve;
       });
       const path = '/grantty.v1.TerminalService/GetTerminal';

@@ -238,7 +238,7 @@ describe('the server over TLS', () => {
     async (on, made) => {
       const bound = await on.token([{}], { x5tS256: made.client.thumbprint });
       const decide = () =>
-        new Promise<{ decision: string; reason?: string }>((resolve) => {
+        new Promise<{ decision: string; reason?: string | undefined }>((resolve) => {
           on.onIntent = resolve;
         });
       for (const own of [{ cert: made.client.cert, key: made.client.key }, {}]) {
