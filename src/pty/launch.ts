@@ -21,15 +21,16 @@ const PASSED = new Set(['CTX_INSTANCE', 'UID', 'EUID', 'GROUPS']);
 const REFUSED = new Set(['OPTIND', 'PPID']);
 
 /**
- * Executes its arguments with descriptors 0, 1 and 2 only. node-pty's prebuilt library was compiled
- * without close_range(2): it marks descriptors one by one and stops at the first number that is
- * free, so that masters above it would reach the child, which could read and type into terminals of
- * others. forkPty leaves no number free, but an I/O thread may close one at that moment; this makes
- * it certain. A small sh closes numbers of one digit only, bash all of them; where there is no bash,
- * a command that would inherit something is not run.
+ * What comes before the rest so that the command has descriptors 0, 1 and 2 only. node-pty's prebuilt
+ * library was compiled without close_range(2): it marks descriptors one by one and stops at the
+ * first number that is free, so that masters above it would reach the child, which could read and
+ * type into terminals of others. forkPty leaves no number free, but an I/O thread may close one at
+ * that moment; this makes it certain. A small sh closes numbers of one digit only, bash all of them,
+ * and `rest` is then executed anew; where there is no bash, a command that would inherit
+ * something is not run.
  */
-const CLOSE_INHERITED = `
-[ -h /proc/self/fd/0 ] || exit 126
+function closeInherited(rest: string): string {
+  return `[ -h /proc/self/fd/0 ] || exit 126
 ${OWN_PREFIX}OPEN=
 for ${OWN_PREFIX}FD in /proc/self/fd/*; do
   ${OWN_PREFIX}FD="\${${OWN_PREFIX}FD##*/}"
@@ -37,8 +38,10 @@ for ${OWN_PREFIX}FD in /proc/self/fd/*; do
     ${OWN_PREFIX}OPEN="$${OWN_PREFIX}OPEN $${OWN_PREFIX}FD>&-"
 done
 [ -z "$${OWN_PREFIX}OPEN" ] ||
-  exec /bin/bash --norc --noprofile -p -c "exec$${OWN_PREFIX}OPEN; exec \\"\\$@\\"" bash "$@"
-exec "$@"`;
+  exec /bin/bash --norc --noprofile -p -c "exec$${OWN_PREFIX}OPEN; exec \\"\\$@\\"" bash \
+    ${shell(`'${rest}'`).join(' ')} "$@"
+${rest}`;
+}
 
 /**
  * `launch` with what comes before it in the same process, so that the pid stays: the change of user,
@@ -62,15 +65,17 @@ export function childLaunch({ argv, env }: Launch, runAs: RunAs | undefined): La
   return {
     argv: [
       ...(runAs ? changeUser(runAs) : []),
-      ...shell(CLOSE_INHERITED),
-      ...shell(giveNames(carried)),
+      ...shell(closeInherited(giveNames(carried))),
       ...argv,
     ],
     env: carriers,
   };
 }
 
-/** Executes its arguments when the nth carrier has become the variable of the nth name. */
+/**
+ * Executes its arguments when the nth carrier has become the variable of the nth name. Holds no
+ * single quote, so that it can stand between two.
+ */
 function giveNames(names: readonly string[]): string {
   // A shell sets these for what it executes.
   const own = ['PWD', 'OLDPWD', 'SHLVL'].filter((name) => !names.includes(name));

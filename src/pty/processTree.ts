@@ -16,6 +16,11 @@ export interface TreeMarks {
   readonly ttyDevice: number;
   /** CTX_INSTANCE. */
   readonly nonce: string;
+  /**
+   * This process forked `pid`. What is orphaned in the tree is then a child of this process or of one
+   * of its ancestors (PR_SET_CHILD_SUBREAPER, prctl(2)), so that few environments have to be read.
+   */
+  readonly isOurs?: boolean;
 }
 
 /** Environments read at one time: few files open, and I/O threads left for others. */
@@ -45,8 +50,9 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
       unsettled.push(process);
     }
   }
-  for (let begin = 0; begin < unsettled.length; begin += READ_WIDTH) {
-    const batch = unsettled.slice(begin, begin + READ_WIDTH);
+  const asked = marks.isOurs ? unsettled.filter(mayBeOrphan(table.processes)) : unsettled;
+  for (let begin = 0; begin < asked.length; begin += READ_WIDTH) {
+    const batch = asked.slice(begin, begin + READ_WIDTH);
     await Promise.all(
       batch.map(async ({ pid }) => {
         if ((await table.instanceOf(pid)) === marks.nonce) inTree.add(pid);
@@ -56,6 +62,17 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
   addDescendants(inTree, unsettled);
   inTree.delete(process.pid);
   return table.processes.filter(({ pid }) => inTree.has(pid));
+}
+
+/**
+ * Whether a process has, as far as the scan knows, a parent that it may have been given when its own
+ * ended: an ancestor of ours, the first process of all, or one that the scan did not meet.
+ */
+function mayBeOrphan(processes: readonly ProcessInfo[]): (process: ProcessInfo) => boolean {
+  const parents = new Map(processes.map(({ pid, parent }) => [pid, parent]));
+  const reapers = new Set([1]);
+  for (let pid = process.pid; !reapers.has(pid); pid = parents.get(pid) ?? 1) reapers.add(pid);
+  return ({ parent }) => reapers.has(parent) || !parents.has(parent);
 }
 
 /**

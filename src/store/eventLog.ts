@@ -63,7 +63,10 @@ export class EventLog implements AsyncDisposable {
     this.repaired = found.repaired;
   }
 
-  /** Makes the log where there is none. A tail that is not sound is moved aside, never deleted. */
+  /**
+   * Makes the log where there is none; a durable write of the record then makes its name durable. A
+   * tail that is not sound is moved aside, never deleted.
+   */
   static async open(dir: string, options: EventLogOptions = {}): Promise<EventLog> {
     const found = await openForWriting(dir);
     const { repaired, state } = found;

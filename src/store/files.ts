@@ -1,8 +1,20 @@
 /** Private files and directories: made 0600 and 0700, replaced whole, never followed through a link. */
 import { randomBytes } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, rename, stat, unlink } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  fsync,
+  lstatSync,
+  openSync,
+  renameSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { errorCode } from '../core/errors.js';
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
@@ -47,8 +59,9 @@ export function requireOrdinary(path: string, found: Stats, maxNames = 1): void 
   if (found.nlink > maxNames) throw new Error(`${path} has ${found.nlink} names (hard links)`);
 }
 
-/** Opens a file of ours for writing, or makes it, durably. */
-export async function openOrCreate(path: string): Promise<FileHandle> {
+/** Opens a file of ours for writing, or makes it: durably, unless its caller syncs the directory. */
+export async function openOrCreate(path: string, options: WriteOptions = {}): Promise<FileHandle> {
+  const { sync = true } = options;
   try {
     return await openRegular(path, 'write');
   } catch (error) {
@@ -56,7 +69,7 @@ export async function openOrCreate(path: string): Promise<FileHandle> {
   }
   try {
     const handle = await createPrivate(path);
-    await syncDirectory(dirname(path));
+    if (sync) await syncDirectory(dirname(path));
     return handle;
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
@@ -93,6 +106,10 @@ export interface WriteOptions {
 /**
  * Replaces a file, or makes it: readers see the old content or the new, whole. On failure the old
  * one stands and no temporary file is left.
+ *
+ * What the page cache answers is done at once, since the way to a thread and back costs several
+ * times as much and a terminal is created by some twenty such steps; only what waits for the disk
+ * is left to a thread.
  */
 export async function writeFileAtomic(
   path: string,
@@ -104,15 +121,17 @@ export async function writeFileAtomic(
     dirname(path),
     `${TEMPORARY_PREFIX}${basename(path)}-${randomBytes(6).toString('hex')}`,
   );
-  const handle = await createPrivate(temporary);
+  const file = openSync(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
   try {
     try {
-      await handle.writeFile(data);
-      if (sync) await handle.sync();
+      const owner = ownerAbove(path);
+      if (owner) fchownSync(file, owner.uid, owner.gid);
+      writeFileSync(file, data);
+      if (sync) await toDisk(file);
     } finally {
-      await handle.close();
+      closeSync(file);
     }
-    await rename(temporary, path);
+    renameSync(temporary, path);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;
@@ -120,10 +139,16 @@ export async function writeFileAtomic(
   if (sync) await syncDirectory(dirname(path));
 }
 
+const toDisk = promisify(fsync);
+
 /** Makes names in a directory durable: made, renamed and removed ones (fsync(2), Notes). */
 export async function syncDirectory(path: string): Promise<void> {
-  await using handle = await open(path, O_RDONLY | O_DIRECTORY);
-  await handle.sync();
+  const directory = openSync(path, O_RDONLY | O_DIRECTORY);
+  try {
+    await toDisk(directory);
+  } finally {
+    closeSync(directory);
+  }
 }
 
 /**
@@ -131,8 +156,8 @@ export async function syncDirectory(path: string): Promise<void> {
  * keeps its mode but must be safe: no link, ours, and not writable by others.
  */
 export async function ensurePrivateDir(path: string): Promise<void> {
-  if (await createPrivateDir(path)) return;
-  await requireSafeDirectory(path);
+  if (isSafeDirectory(path) || (await createPrivateDir(path))) return;
+  isSafeDirectory(path);
 }
 
 /** Makes a directory, 0700, with its parents. False when something of that name is there already. */
@@ -159,29 +184,41 @@ export async function requireDirectory(path: string): Promise<Stats> {
 }
 
 /**
- * Nobody but root, ourselves and the owner of the directory above may be able to change what a
- * directory holds.
+ * False where there is nothing. Nobody but root, ourselves and the owner of the directory above may
+ * be able to change what a directory holds.
+ * @throws Error that says what is wrong
  */
-async function requireSafeDirectory(path: string): Promise<void> {
-  const { uid } = await requireUnsharedDirectory(path);
-  const owners = [0, process.geteuid?.(), (await stat(dirname(path))).uid];
-  if (owners.includes(uid)) return;
+function isSafeDirectory(path: string): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return false;
+  const { uid } = requireUnshared(path, found);
+  const owners = [0, process.geteuid?.(), statSync(dirname(path)).uid];
+  if (owners.includes(uid)) return true;
   throw new Error(`${path} belongs to user ${uid}, who could replace what is in it`);
 }
 
 /** A directory in which only its owner may make, rename and remove. */
 export async function requireUnsharedDirectory(path: string): Promise<Stats> {
-  const found = await requireDirectory(path);
+  return requireUnshared(path, await lstat(path));
+}
+
+function requireUnshared(path: string, found: Stats): Stats {
+  if (!found.isDirectory()) throw new Error(`${path} is not a directory`);
   if ((found.mode & WRITABLE_BY_OTHERS) === 0) return found;
   throw new Error(`${path} is writable by others; take that away (chmod go-w)`);
 }
 
-/**
- * Root works for the owner of the directory it writes in: the service user that the server runs
- * as must be able to read what the supervisor wrote.
- */
 async function handOver(handle: FileHandle, directory: string): Promise<void> {
-  if (process.geteuid?.() !== 0) return;
-  const { uid, gid } = await stat(directory);
-  if (uid !== 0) await handle.chown(uid, gid);
+  const owner = ownerAbove(join(directory, 'it'));
+  if (owner) await handle.chown(owner.uid, owner.gid);
+}
+
+/**
+ * Whom a new file is given to: root works for the owner of the directory it writes in, since the
+ * service user that the server runs as must be able to read what the supervisor wrote.
+ */
+function ownerAbove(path: string): { readonly uid: number; readonly gid: number } | undefined {
+  if (process.geteuid?.() !== 0) return undefined;
+  const { uid, gid } = statSync(dirname(path));
+  return uid === 0 ? undefined : { uid, gid };
 }

@@ -31,11 +31,14 @@ export interface OpenedLog {
   readonly repaired: SetAside | undefined;
 }
 
-/** Makes events.jsonl where there is none, and repairs it. Who calls owns both descriptors. */
+/**
+ * Makes events.jsonl where there is none, and repairs it. Who calls owns both descriptors. The name
+ * of a new one is durable with the next durable write of the record, which syncs the directory.
+ */
 export async function openForWriting(dir: string): Promise<OpenedLog> {
   await requireDirectory(dir);
   const { sealed, before } = await readSealed(dir);
-  const handle = await openOrCreate(join(dir, EVENTS_FILE));
+  const handle = await openOrCreate(join(dir, EVENTS_FILE), { sync: false });
   let index: LogIndex | undefined;
   try {
     const indexPath = join(dir, INDEX_FILE);

@@ -60,6 +60,11 @@ async function isHalfMade(dir: string): Promise<boolean> {
   return !names.includes(EVENTS_FILE) || (await lstat(join(dir, EVENTS_FILE))).size === 0;
 }
 
+export interface RecordWriteOptions extends WriteOptions {
+  /** The record that the projections were last written from: those that say the same stay. */
+  readonly projected?: TerminalRecord | undefined;
+}
+
 /**
  * Writes meta.json, which is the truth, then the text projections, which follow it without a sync
  * of their own and are written anew at recovery.
@@ -67,14 +72,14 @@ async function isHalfMade(dir: string): Promise<boolean> {
 export async function writeRecord(
   dir: string,
   record: TerminalRecord,
-  options: WriteOptions = {},
+  options: RecordWriteOptions = {},
 ): Promise<void> {
+  const { projected } = options;
   await writeFileAtomic(join(dir, META_FILE), recordToJson(record), options);
-  await writeProjections(dir, record);
-}
-
-async function writeProjections(dir: string, record: TerminalRecord): Promise<void> {
-  await Promise.all(projectionsOf(record).map(([file, text]) => writeProjection(dir, file, text)));
+  const written = new Map(projected && projectionsOf(projected));
+  for (const [file, text] of projectionsOf(record)) {
+    if (written.get(file) !== text) await writeProjection(dir, file, text);
+  }
 }
 
 /** The text files that follow the record, and what they say. */

@@ -18,7 +18,7 @@ export async function createTerminal(
   let dir: string | undefined;
   try {
     dir = await makeResourceDir(stateDir, tuple);
-    await writeEnvironment(dir, env);
+    if (Object.keys(env).length > 0) await writeEnvironment(dir, env);
     const terminal = new Terminal(context, dir, newRecord(spec, context.now()));
     await terminal.start(cwdUnder ? { cwdUnder } : {}, place);
     return terminal;

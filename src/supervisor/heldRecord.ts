@@ -5,6 +5,8 @@ import { writeRecord } from '../store/metadata.js';
 export class HeldRecord {
   #value: TerminalRecord;
   #written: Promise<void> = Promise.resolve();
+  /** The record that the text projections say; undefined when that is not known. */
+  #projected: TerminalRecord | undefined;
 
   constructor(
     private readonly dir: string,
@@ -24,10 +26,17 @@ export class HeldRecord {
   async save(record: TerminalRecord, durable: boolean): Promise<void> {
     const updated = { ...record, updatedAt: this.now() };
     this.#value = updated;
-    const written = this.#written.then(() => writeRecord(this.dir, updated, { sync: durable }));
+    const written = this.#written.then(() => this.#write(updated, durable));
     this.#written = written.catch(() => {});
     await written;
     this.onWritten();
+  }
+
+  async #write(record: TerminalRecord, sync: boolean): Promise<void> {
+    const projected = this.#projected;
+    this.#projected = undefined;
+    await writeRecord(this.dir, record, { sync, projected });
+    this.#projected = record;
   }
 
   /** Resolves when no write is under way. */

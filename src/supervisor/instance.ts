@@ -96,6 +96,7 @@ export class Instance {
       startTime,
       sessionId: pid,
       nonce: launch.nonce,
+      isOurs: true,
       // Asked anew at each scan: a stop may wait for survivors while another terminal gets the number.
       get ttyDevice() {
         return isClosed() ? 0 : ttyDevice;

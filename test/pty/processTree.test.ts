@@ -29,6 +29,8 @@ describe('the tree of a terminal', () => {
       expect.arrayContaining([marks.pid, child, leader, orphan, nohup, nameless]),
     );
     expect(tree).toHaveLength(6);
+    const asOurs = (await findTree({ ...marks, isOurs: true })).map(({ pid }) => pid);
+    expect(asOurs).toEqual(tree);
     // While its parent lives: afterwards nothing would tell that the nameless one belongs to it.
     expect(await endTree(marks, KILL)).toEqual([]);
     expect(readProcess(nameless ?? 0)).toBeUndefined();
@@ -41,7 +43,10 @@ describe('the tree of a terminal', () => {
     const { orphan } = pidsIn(await seen('ready'));
     await pty.exit;
     pty.close();
-    expect((await findTree({ ...marks, ttyDevice: 0 })).map(({ pid }) => pid)).toEqual([orphan]);
+    for (const isOurs of [false, true]) {
+      const tree = await findTree({ ...marks, ttyDevice: 0, isOurs });
+      expect(tree.map(({ pid }) => pid)).toEqual([orphan]);
+    }
     expect(await findTree({ ...marks, ttyDevice: 0, nonce: 'another' })).toEqual([]);
   });
 

@@ -227,6 +227,18 @@ describe('a resource on disk', () => {
     expect(await readEnvironment(dir)).toEqual({ LANG: 'C', 'odd=key': '\n' });
   });
 
+  it('has those projections written that say something else than before, and no others', async () => {
+    await using state = await temporaryDir();
+    const dir = await makeResourceDir(state.path, record);
+    await writeRecord(dir, record);
+    writeFileSync(join(dir, 'owner'), 'as it was');
+    writeFileSync(join(dir, 'state'), 'as it was');
+    await writeRecord(dir, { ...record, state: 'exited' }, { projected: record });
+    expect(readFileSync(join(dir, 'owner'), 'utf8')).toBe('as it was');
+    expect(readFileSync(join(dir, 'state'), 'utf8')).toBe('exited\n');
+    expect(readFileSync(join(dir, 'status'), 'utf8')).toBe('exited\n');
+  });
+
   it('has its projections written anew, and temporary files removed, at recovery', async () => {
     await using state = await temporaryDir();
     const dir = await makeResourceDir(state.path, tuple);
