@@ -66,7 +66,7 @@ export async function measure(bench) {
   const memory = (name, series, rest) => {
     const { server, supervisor, over } = oneMore(series);
     const parts = [server, supervisor].map((kib) => kib.toFixed(1));
-    const note = `server ${parts[0]}, supervisor ${parts[1]} KiB of PSS; ${over}`;
+    const note = `server ${parts[0]}, supervisor ${parts[1]} KiB; ${over}`;
     bench.row(rowOf({ name, unit: 'KiB', ours: [server + supervisor], note, ...rest }));
   };
   memory('an idle terminal among a thousand', terminals, {

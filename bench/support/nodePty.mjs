@@ -2,7 +2,7 @@
 // that stay.
 import { setTimeout } from 'node:timers/promises';
 import { spawn } from 'node-pty';
-import { proportionalBytes } from './processMemory.mjs';
+import { ownBytes } from './processMemory.mjs';
 
 const [mode, count, ...argv] = process.argv.slice(2);
 const start = (options) => spawn(argv[0], argv.slice(1), { cols: 80, rows: 24, ...options });
@@ -57,7 +57,7 @@ const modes = {
         globalThis.gc();
         await setTimeout(300);
       }
-      return proportionalBytes(process.pid);
+      return ownBytes(process.pid);
     };
     for (let i = 0; i < 16; i += 1) start({});
     const series = [];

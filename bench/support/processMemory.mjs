@@ -2,10 +2,11 @@
 import { readFile } from 'node:fs/promises';
 
 /**
- * Bytes of a process: its proportional set size, in which a page that several processes share counts
- * for each of them by its part (proc(5), smaps_rollup).
+ * Bytes that are a process's own: the anonymous part of its proportional set size (proc(5),
+ * smaps_rollup). What is mapped from files, the program itself above all, is left out: its part
+ * changes with the number of other processes that run the same program.
  */
-export async function proportionalBytes(pid) {
+export async function ownBytes(pid) {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'latin1');
-  return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)[1]) * 1024;
+  return Number(/^Pss_Anon:\s+(\d+) kB$/m.exec(rollup)[1]) * 1024;
 }

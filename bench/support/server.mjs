@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { prepareDev } from '../../dist/app/dev.js';
 import { mintToken } from '../../dist/auth/mint.js';
 import { end, lineOf, Skip } from './bench.mjs';
-import { proportionalBytes } from './processMemory.mjs';
+import { ownBytes } from './processMemory.mjs';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 export const CTX = path('../../dist/cli/main.js');
@@ -137,7 +137,7 @@ async function memoryOf(pids, file) {
 async function processesOf([server, supervisor], file) {
   const one = async (pid) => {
     const { heapUsed, external } = await collected(pid, file);
-    return { held: await proportionalBytes(pid), alive: heapUsed + external };
+    return { held: await ownBytes(pid), alive: heapUsed + external };
   };
   return { server: await one(server), supervisor: await one(supervisor) };
 }

@@ -44,7 +44,7 @@ describe('a start with 10,000 exited resources on disk', () => {
     ids = makePastTerminals(stateDir, OWNER, COUNT);
     ({ started: server, pid: supervisorPid, ms: readyMs } = await start(stateDir));
     client = await server.client();
-  }, 120_000);
+  }, 300_000);
 
   afterAll(async () => {
     await server[Symbol.asyncDispose]();
@@ -97,7 +97,7 @@ describe('a start with 10,000 exited resources on disk', () => {
         `${(ofSupervisor.cpuSeconds - before[1].cpuSeconds).toFixed(2)} s; RSS then server ` +
         `${mib(ofServer.rss)}, supervisor ${mib(ofSupervisor.rss)} MiB\n`,
     );
-  }, 120_000);
+  }, 300_000);
 
   it('knows the history of each', async () => {
     for (const i of [1, 4_999, 9_999]) {
@@ -118,5 +118,5 @@ describe('a start with 10,000 exited resources on disk', () => {
     ({ started: server, pid: supervisorPid } = await start(stateDir));
     client = await server.client();
     expect(await listed(1_000)).toEqual(['a-new', ...ids.slice(1)]);
-  }, 120_000);
+  }, 300_000);
 });
