@@ -5,6 +5,7 @@
  */
 import { GranttyError } from '../core/errors.js';
 import type { TerminalEvent, TerminalSize } from '../core/event.js';
+import { isLive } from '../core/terminal.js';
 import type { LiveOutput, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
 import {
   type EncodedEvent,
@@ -66,12 +67,19 @@ export class Feed {
 
   async #open(supervisor: Supervisor, { record }: TerminalSnapshot): Promise<void> {
     const { owner, id, uid } = record;
-    const subscribe = async () => {
-      const output = await supervisor.openOutput({ owner, id, uid }, this.#stop.signal);
+    const key = { owner, id, uid };
+    const subscribe = () => supervisor.openOutput(key, this.#stop.signal);
+    const { nextSeq, items } = await subscribe();
+    this.lastSeq = nextSeq - 1;
+    void this.#pump(items, async () => {
+      const output = await subscribe();
+      const now = (await supervisor.get(key))?.record;
+      // A change of size that came while nobody was subscribed is told as if it came just now.
+      const isPrinting = now !== undefined && isLive(now.state);
+      this.resize = isPrinting ? encodeResize(now.size, output.nextSeq) : undefined;
       this.lastSeq = output.nextSeq - 1;
       return output.items;
-    };
-    void this.#pump(await subscribe(), subscribe);
+    });
   }
 
   /**
@@ -94,7 +102,6 @@ export class Feed {
       } catch {
         break;
       }
-      this.resize = undefined;
       this.#tellAll();
     }
     this.end = { error };

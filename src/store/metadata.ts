@@ -1,6 +1,6 @@
 /** A terminal resource's directory: made, found, removed; its record, projections, environment. */
 import { randomBytes } from 'node:crypto';
-import { lstat, readdir, rename, rm } from 'node:fs/promises';
+import { lstat, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errorCode, GranttyError } from '../core/errors.js';
 import { isName, type Name, type TerminalTuple } from '../core/names.js';
@@ -32,12 +32,28 @@ export const MAX_METADATA_FILE_BYTES = 4 * 1024 * 1024;
 /** What a resource directory is renamed to while it is removed. No `Name` begins with a dot. */
 const REMOVED_PREFIX = '.removed-';
 
+/** Directories above a resource that go with the last one in them: of its session and its agent. */
+const SHARED_LEVELS = 4;
+
+/** Of making a directory whose parents may go at any moment, with the last of their other resources. */
+const MAX_ATTEMPTS = 100;
+
 /**
  * Makes the directory of a new resource, and those above it that are missing.
  * @throws TERMINAL_EXISTS when there is one, sound or not; Error when a directory above is a link,
  * or somebody else could change what it holds
  */
 export async function makeResourceDir(stateDir: string, tuple: TerminalTuple): Promise<string> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await tryResourceDir(stateDir, tuple);
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function tryResourceDir(stateDir: string, tuple: TerminalTuple): Promise<string> {
   let parent = stateDir;
   for (const part of resourceParts(tuple).slice(0, -1)) {
     parent = join(parent, part);
@@ -49,7 +65,7 @@ export async function makeResourceDir(stateDir: string, tuple: TerminalTuple): P
     throw new GranttyError('TERMINAL_EXISTS', `there is a terminal ${tuple.id} already`);
   }
   await removeResource(dir);
-  return makeResourceDir(stateDir, tuple);
+  return tryResourceDir(stateDir, tuple);
 }
 
 /** Left by a creation that was cut short: the record comes before any process and any event. */
@@ -209,7 +225,7 @@ async function namedDirs(path: string, log: StoreLog | undefined): Promise<Name[
 }
 
 /**
- * Removes a resource with its history. It is gone from its place at once and for good; a removal
+ * Removes a resource with its history, and what is empty above it up to the agent's directory. It is gone from its place at once and for good; a removal
  * that is cut short leaves a hidden directory that `scanResources` passes over.
  */
 export async function removeResource(dir: string): Promise<void> {
@@ -221,4 +237,19 @@ export async function removeResource(dir: string): Promise<void> {
   await rename(dir, doomed);
   await syncDirectory(parent);
   await rm(doomed, { recursive: true });
+  if (tupleOfDir(dir)) await removeEmptyParents(dir);
+}
+
+/** The owner's directory stays, as an operator may have made it. */
+async function removeEmptyParents(dir: string): Promise<void> {
+  let parent = dirname(dir);
+  for (let level = 0; level < SHARED_LEVELS; level += 1) {
+    try {
+      await rmdir(parent);
+    } catch {
+      // Not empty, or gone: nothing depends on it.
+      return;
+    }
+    parent = dirname(parent);
+  }
 }

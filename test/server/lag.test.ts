@@ -118,6 +118,21 @@ describe('a watcher that lags', () => {
     expect(stream.error).toBeUndefined();
   });
 
+  it('is told of a new size at once that came while the server had no subscription', async () => {
+    const stream = watch();
+    await stream.next();
+    await terminal.print('one');
+    let message = await stream.next();
+    while (message && eventsOf([message], 'output').length === 0) message = await stream.next();
+    const [subscription] = terminal.subscribers;
+    if (subscription) terminal.subscribers.delete(subscription);
+    terminal.record = { ...terminal.record, size: { cols: 120, rows: 40 } };
+    subscription?.fail(new GranttyError('SUPERVISOR_UNAVAILABLE', 'too far behind'));
+    const [resized] = eventsOf([(await stream.next()) as never], 'resized');
+    expect(resized).toMatchObject({ size: { columns: 120, rows: 40 }, fromSeq: 2n });
+    stream.call.cancel();
+  });
+
   it('ends when its authority does, though it reads nothing', async () => {
     const stream = harness.serverStream(
       terminals.watch,

@@ -345,8 +345,36 @@ describe('a resource on disk', () => {
     const dir = await makeResourceDir(state.path, tuple);
     await writeRecord(dir, record);
     await removeResource(dir);
-    expect(readdirSync(dirname(dir))).toEqual([]);
+    // The owner's directory may be the operator's.
+    expect(readdirSync(join(state.path, 'home/1000/agent'))).toEqual([]);
     await expect(removeResource(dir)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('leaves what is not empty above it, and an agent with other sessions', async () => {
+    await using state = await temporaryDir();
+    const dir = await makeResourceDir(state.path, tuple);
+    const sibling = await makeResourceDir(state.path, { ...tuple, id: name('second') });
+    const other = await makeResourceDir(state.path, { ...tuple, session: name('other') });
+    await removeResource(dir);
+    expect(lstatSync(sibling).isDirectory()).toBe(true);
+    await removeResource(sibling);
+    expect(lstatSync(other).isDirectory()).toBe(true);
+    expect(readdirSync(join(state.path, 'home/1000/agent/coder/session'))).toEqual(['other']);
+  });
+
+  it('never takes the ground from under one that is being made', async () => {
+    await using state = await temporaryDir();
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, worker) => {
+        const mine = { ...tuple, id: name(`w${worker}`) };
+        for (let round = 0; round < 50; round += 1) {
+          const dir = await makeResourceDir(state.path, mine);
+          await writeEnvironment(dir, {});
+          await removeResource(dir);
+        }
+      }),
+    );
+    expect(readdirSync(join(state.path, 'home/1000/agent'))).toEqual([]);
   });
 });
 
