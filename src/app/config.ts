@@ -32,6 +32,9 @@ const logBytes = z
   .min(1024 ** 2)
   .max(1024 ** 4);
 
+/** From a minute to a hundred years. */
+const logSeconds = z.int().min(60).max(3_153_600_000);
+
 /** From a second to a year. */
 const terminalSeconds = z.int().min(1).max(31_536_000);
 
@@ -114,6 +117,8 @@ export const configuration = z.strictObject({
       seal_bytes: logBytes.optional(),
       /** Bytes of one terminal's log above which its oldest sealed parts go. Absent: never. */
       retain_bytes: logBytes.optional(),
+      /** Seconds after which a sealed part of a log goes. Absent: never. */
+      retain_seconds: logSeconds.optional(),
     })
     .prefault({}),
   audit: z

@@ -18,6 +18,7 @@ export function supervisorLimits({
       }),
     },
     ...(log.seal_bytes !== undefined && { logSealBytes: log.seal_bytes }),
+    ...(log.retain_seconds !== undefined && { logRetainMs: log.retain_seconds * 1000 }),
     ...(log.retain_bytes !== undefined && { logRetainBytes: log.retain_bytes }),
   };
 }

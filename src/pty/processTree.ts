@@ -8,9 +8,11 @@ export type { ProcessInfo } from './processTable.js';
 
 /** By what the processes of an instance are recognised. */
 export interface TreeMarks {
+  /** 0 when it is not known: then it is no mark. */
   readonly pid: number;
   /** Of `pid`; 0 when it had ended before it could be read. */
   readonly startTime: number;
+  /** 0 when it is not known. To the kernel 0 is the session of its own threads and of who is outside. */
   readonly sessionId: number;
   /** 0 once the master is closed: the kernel gives the number to the next terminal. */
   readonly ttyDevice: number;
@@ -42,7 +44,7 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
     if (process.startTime < marks.startTime) continue;
     if (
       (process.pid === marks.pid && process.startTime === marks.startTime) ||
-      (sameSession && process.session === marks.sessionId) ||
+      (sameSession && marks.sessionId !== 0 && process.session === marks.sessionId) ||
       (marks.ttyDevice !== 0 && process.ttyDevice === marks.ttyDevice)
     ) {
       inTree.add(process.pid);

@@ -119,6 +119,24 @@ export class EventLog implements AsyncDisposable {
     return this.#inTurn(() => this.#syncNow());
   }
 
+  /**
+   * Removes sealed parts to which nothing was written since `before` (milliseconds since the Unix
+   * epoch), and resolves with their bytes. The newest stays where events.jsonl is empty: a log keeps
+   * its end, and so its last exit.
+   */
+  async removeOlder(before: number): Promise<number> {
+    let removed = 0;
+    await this.#inTurn(() =>
+      this.#removeWhile(({ writtenAt, bytes }, newer) => {
+        const hasMore = newer !== undefined || this.#firstSeq !== undefined;
+        if (writtenAt >= before || !hasMore) return false;
+        removed += bytes;
+        return true;
+      }),
+    );
+    return removed;
+  }
+
   /** Syncs and closes, once an append in flight is over. Later calls do nothing. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -222,20 +240,24 @@ export class EventLog implements AsyncDisposable {
     }
     await this.#index.close();
     await this.#handle.close();
-    this.#sealed.push({ firstSeq, bytes: this.#end });
+    const writtenAt = this.#state.lastTimeMicros / 1000;
+    this.#sealed.push({ firstSeq, bytes: this.#end, writtenAt });
     this.#handle = next;
     this.#index = await LogIndex.open(join(this.#dir, INDEX_FILE), undefined);
     this.#end = 0;
     this.#syncedEnd = undefined;
     this.#firstSeq = undefined;
-    await this.#removeOldest();
+    const { retainBytes = Number.POSITIVE_INFINITY } = this.#options;
+    await this.#removeWhile((_, newer) => this.size > retainBytes && newer !== undefined);
   }
 
-  async #removeOldest(): Promise<void> {
-    const { retainBytes = Number.POSITIVE_INFINITY } = this.#options;
-    while (this.size > retainBytes) {
+  /** Removes sealed parts from the oldest on, as long as `isDue` says so of it and the next newer one. */
+  async #removeWhile(
+    isDue: (oldest: SealedPart, newer: SealedPart | undefined) => boolean,
+  ): Promise<void> {
+    for (;;) {
       const [oldest, newer] = this.#sealed;
-      if (!oldest || !newer) return;
+      if (!oldest || !isDue(oldest, newer)) return;
       await removePart(this.#dir, oldest.firstSeq);
       this.#sealed.shift();
     }

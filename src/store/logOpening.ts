@@ -10,6 +10,8 @@ import { EVENTS_FILE, INDEX_FILE, sealedEventsFile } from './paths.js';
 export interface SealedPart {
   readonly firstSeq: number;
   readonly bytes: number;
+  /** When its last event was written, milliseconds since the Unix epoch. */
+  readonly writtenAt: number;
 }
 
 /** A tail that was no sound event, moved out of the log. */
@@ -64,8 +66,8 @@ export async function openForWriting(dir: string): Promise<OpenedLog> {
 async function readSealed(dir: string) {
   const sealed: SealedPart[] = [];
   for (const firstSeq of await sealedParts(dir)) {
-    const { size } = await lstat(join(dir, sealedEventsFile(firstSeq)));
-    sealed.push({ firstSeq, bytes: size });
+    const { size, mtimeMs } = await lstat(join(dir, sealedEventsFile(firstSeq)));
+    sealed.push({ firstSeq, bytes: size, writtenAt: mtimeMs });
   }
   const newest = sealed.at(-1);
   if (!newest) return { sealed, before: undefined };

@@ -1,11 +1,14 @@
 /** What every terminal of one supervisor shares. */
+import { readFileSync } from 'node:fs';
 import type { TerminalTuple } from '../core/names.js';
 import type { EventLogOptions } from '../store/eventLog.js';
-import type { Admission } from './admission.js';
+import { Admission } from './admission.js';
+import type { InProcessOptions } from './inProcess.js';
 import type { Isolation } from './isolation.js';
-import type { Leases } from './leases.js';
-import type { Ticker } from './lifeSweep.js';
-import type { LogQuota } from './logQuota.js';
+import { Leases } from './leases.js';
+import { systemTicker, type Ticker } from './lifeSweep.js';
+import type { SupervisorLimits } from './limits.js';
+import { LogQuota } from './logQuota.js';
 import type { Terminal } from './terminal.js';
 
 /** The part of a logger that is used below the server; pino's logger is one. */
@@ -42,4 +45,32 @@ export interface SupervisorContext {
   readonly locator: (tuple: TerminalTuple) => string;
   /** A terminal's record has changed. */
   readonly changed: (terminal: Terminal) => void;
+}
+
+/** `changed` hears of each terminal whose record or state has changed. */
+export function makeContext(
+  options: InProcessOptions,
+  limits: SupervisorLimits,
+  changed: SupervisorContext['changed'],
+): SupervisorContext {
+  const { isolation, log, locator, now = Date.now, logSync = 'interval' } = options;
+  return {
+    isolation,
+    leases: new Leases(now),
+    admission: new Admission(limits.terminalsPerOwner),
+    logSync,
+    logOptions: {
+      log,
+      ...(limits.logSealBytes !== undefined && { maxBytes: limits.logSealBytes }),
+      ...(limits.logRetainBytes !== undefined && { retainBytes: limits.logRetainBytes }),
+    },
+    logQuota: new LogQuota(limits.logBytesPerOwner),
+    bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
+    log,
+    now,
+    ticker: options.ticker ?? systemTicker,
+    hurry: options.hurry ?? new AbortController().signal,
+    locator,
+    changed,
+  };
 }

@@ -16,13 +16,15 @@ export async function createTerminal(
 ): Promise<Terminal> {
   const { tuple, env, cwdUnder } = spec;
   let dir: string | undefined;
+  let terminal: Terminal | undefined;
   try {
     dir = await makeResourceDir(stateDir, tuple);
     if (Object.keys(env).length > 0) await writeEnvironment(dir, env);
-    const terminal = new Terminal(context, dir, newRecord(spec, context.now()));
+    terminal = new Terminal(context, dir, newRecord(spec, context.now()));
     await terminal.start(cwdUnder ? { cwdUnder } : {}, place);
     return terminal;
   } catch (error) {
+    await terminal?.abandon();
     place[Symbol.dispose]();
     if (dir !== undefined) await removeResource(dir);
     throw error;

@@ -1,11 +1,8 @@
-/** The supervisor in the caller's own process: the registry of terminals behind the interface. */
-import { readFileSync } from 'node:fs';
 import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark } from '../core/terminal.js';
 import { scanResources } from '../store/metadata.js';
 import { recoverResource } from '../store/recoveredResource.js';
-import { Admission } from './admission.js';
 import type {
   CreateSpec,
   ListPart,
@@ -15,14 +12,14 @@ import type {
   TerminalSnapshot,
 } from './api.js';
 import { ChangeFeed } from './changeFeed.js';
-import type { Log, LogSync, SupervisorContext } from './context.js';
+import { type Log, type LogSync, makeContext, type SupervisorContext } from './context.js';
 import { createTerminal } from './creation.js';
+import { launchPlan } from './instance.js';
 import type { LifeLimits } from './instanceLife.js';
 import type { Isolation } from './isolation.js';
-import { Leases } from './leases.js';
-import { sweepLives, systemTicker, type Ticker } from './lifeSweep.js';
+import { sweepLives, type Ticker } from './lifeSweep.js';
 import { defaultLimits, type SupervisorLimits } from './limits.js';
-import { LogQuota } from './logQuota.js';
+import { sweepLogs } from './logSweep.js';
 import { ownerDefaults } from './ownerDefaults.js';
 import { recover } from './recovery.js';
 import { RequestMemory, requestReused } from './requestMemory.js';
@@ -72,45 +69,25 @@ class Registry implements Supervisor {
   >();
   readonly #requests: RequestMemory;
   readonly #feed = new ChangeFeed();
-  readonly #leases: Leases;
-  readonly #admission: Admission;
-  readonly #logQuota: LogQuota;
   readonly #life: LifeLimits;
-  readonly #endSweep: () => void;
+  readonly #endSweeps: readonly (() => void)[];
 
   constructor(options: InProcessOptions) {
-    const now = options.now ?? Date.now;
     const limits = { ...defaultLimits, ...options.limits };
     this.#options = options;
-    this.#admission = new Admission(limits.terminalsPerOwner);
-    this.#logQuota = new LogQuota(limits.logBytesPerOwner);
-    this.#leases = new Leases(now);
-    this.#requests = new RequestMemory(now);
     this.#life = limits.life;
-    this.#context = {
-      isolation: options.isolation,
-      leases: this.#leases,
-      admission: this.#admission,
-      logSync: options.logSync ?? 'interval',
-      logOptions: {
-        log: options.log,
-        ...(limits.logSealBytes !== undefined && { maxBytes: limits.logSealBytes }),
-        ...(limits.logRetainBytes !== undefined && { retainBytes: limits.logRetainBytes }),
-      },
-      logQuota: this.#logQuota,
-      bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
-      log: options.log,
-      now,
-      ticker: options.ticker ?? systemTicker,
-      hurry: options.hurry ?? new AbortController().signal,
-      locator: options.locator,
-      changed: (terminal) => {
-        if (this.#terminals.get(terminal.record) !== terminal) return;
-        void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
-      },
-    };
-    const { ticker } = this.#context;
-    this.#endSweep = sweepLives(ticker, this.#life, () => this.#terminals.values());
+    this.#context = makeContext(options, limits, (terminal) => {
+      if (this.#terminals.get(terminal.record) !== terminal) return;
+      void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
+    });
+    const { ticker, now, log } = this.#context;
+    this.#requests = new RequestMemory(now);
+    const terminals = () => this.#terminals.values();
+    const retainMs = limits.logRetainMs;
+    this.#endSweeps = [
+      sweepLives(ticker, this.#life, terminals),
+      sweepLogs({ ticker, now, log, retainMs, terminals }),
+    ];
   }
 
   async load(): Promise<void> {
@@ -130,7 +107,7 @@ class Registry implements Supervisor {
 
   async #recover(dir: string, tuple: TerminalTuple): Promise<void> {
     const found = await recover(this.#context, dir, await recoverResource(dir));
-    this.#logQuota.add(tuple.owner, found.logBytes);
+    this.#context.logQuota.add(tuple.owner, found.logBytes);
     this.#terminals.set(new Terminal(this.#context, dir, found.record, found.seqs));
   }
 
@@ -141,8 +118,8 @@ class Registry implements Supervisor {
       stateDirId,
       pid: process.pid,
       version,
-      maxLiveTerminals: this.#admission.maxPerHost,
-      maxLiveTerminalsPerOwner: this.#admission.maxPerOwner,
+      maxLiveTerminals: this.#context.admission.maxPerHost,
+      maxLiveTerminalsPerOwner: this.#context.admission.maxPerOwner,
       life: this.#life,
     };
   }
@@ -163,7 +140,7 @@ class Registry implements Supervisor {
       if (!terminal) throw exists(spec.tuple);
       return terminal.snapshot();
     }
-    const place = this.#admission.enter(spec.tuple.owner);
+    const place = this.#context.admission.enter(spec.tuple.owner);
     const done = createTerminal(this.#context, this.#options.stateDir, spec, place);
     this.#creating.set(key, { mark: spec.request, done });
     try {
@@ -186,7 +163,8 @@ class Registry implements Supervisor {
   }
 
   async launchPlan(key: TerminalKey) {
-    return this.#find(key).launchPlan();
+    const { dir, record } = this.#find(key);
+    return launchPlan(dir, record);
   }
 
   async update(key: TerminalKey, spec: Parameters<Supervisor['update']>[1]) {
@@ -259,12 +237,12 @@ class Registry implements Supervisor {
 
   /** Writes to a PTY are synchronous, so once the queues are swept the last byte has been written. */
   async fence(leaseIds: readonly string[]): Promise<void> {
-    this.#leases.fence(leaseIds);
+    this.#context.leases.fence(leaseIds);
     for (const terminal of this.#terminals.values()) terminal.dropRefused();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#endSweep();
+    for (const end of this.#endSweeps) end();
     await Promise.allSettled([...this.#creating.values()].map(({ done }) => done));
     const terminals = [...this.#terminals.values()];
     await Promise.all(terminals.map((terminal) => terminal.shutDown()));

@@ -13,7 +13,8 @@ import { readProcess } from '../pty/processTable.js';
 import { findTree, type TreeMarks } from '../pty/processTree.js';
 import { openPty, type Pty, type PtyExit, type PtySpec } from '../pty/pty.js';
 import type { EventLog } from '../store/eventLog.js';
-import type { ForegroundState, LiveItem, SignalResult } from './api.js';
+import { readEnvironment } from '../store/metadata.js';
+import type { ForegroundState, LaunchPlan, LiveItem, SignalResult } from './api.js';
 import type { SupervisorContext } from './context.js';
 import { childIdentity } from './isolation.js';
 import { MeteredLog } from './meteredLog.js';
@@ -47,6 +48,12 @@ export async function prepareLaunch(
   return { nonce, spec: { command: argv, env, cwd, size, ...(runAs && { runAs }) } };
 }
 
+/** What a next instance of the terminal would run. */
+export async function launchPlan(dir: string, record: TerminalRecord): Promise<LaunchPlan> {
+  const { command, cwd } = record;
+  return { command, cwd, env: await readEnvironment(dir) };
+}
+
 export interface InstanceHooks {
   /** Written output, and resizes in their place between it. */
   readonly publish: (item: LiveItem) => void;
@@ -59,6 +66,7 @@ export class Instance {
   readonly exit: Promise<ExitEvent | undefined>;
   readonly #pty: Pty;
   readonly #log: EventLog;
+  readonly #metered: MeteredLog;
   readonly #pipeline: OutputPipeline;
   readonly #context: SupervisorContext;
   #size: TerminalSize;
@@ -77,9 +85,10 @@ export class Instance {
   ) {
     this.#context = context;
     this.#log = log;
+    this.#metered = new MeteredLog(log, owner, context.logQuota);
     this.#size = launch.spec.size;
     this.#pipeline = new OutputPipeline({
-      log: new MeteredLog(log, owner, context.logQuota),
+      log: this.#metered,
       instance: ordinal,
       size: launch.spec.size,
       durable: () => this.#durable(),
@@ -134,6 +143,11 @@ export class Instance {
     onTaken: (bytes: number) => void,
   ): Promise<void> {
     return this.#pty.send(data, mayWrite, onTaken);
+  }
+
+  /** Removes parts of the log that were complete before that time; resolves with their bytes. */
+  trimLog(before: number): Promise<number> {
+    return this.#metered.removeOlder(before);
   }
 
   /** What the exit says, unless it has come before: the first reason stands. */

@@ -17,6 +17,8 @@ export interface SupervisorLimits {
   readonly logSealBytes?: number;
   /** Bytes of one terminal's log above which its oldest sealed parts are removed; absent: never. */
   readonly logRetainBytes?: number;
+  /** Milliseconds after which complete sealed parts are removed; absent: never. */
+  readonly logRetainMs?: number;
   /** Of each instance; see `LifeLimits`. */
   readonly life: LifeLimits;
 }

@@ -6,11 +6,16 @@ import type { LogQuota } from './logQuota.js';
 import type { OutputLog } from './outputPipeline.js';
 
 export class MeteredLog implements OutputLog {
+  /** Bytes of the log that the quota knows of. */
+  #counted: number;
+
   constructor(
     private readonly log: EventLog,
     private readonly owner: Name,
     private readonly quota: LogQuota,
-  ) {}
+  ) {
+    this.#counted = log.size;
+  }
 
   get nextSeq(): number {
     return this.log.nextSeq;
@@ -19,9 +24,21 @@ export class MeteredLog implements OutputLog {
   /** @throws QUOTA_LOG_BYTES besides what the log throws; nothing was written then */
   async append(events: readonly TerminalEvent[]): Promise<void> {
     if (events.some(({ type }) => type === 'pty.output')) this.quota.check(this.owner);
-    const before = this.log.size;
     await this.log.append(events);
-    this.quota.add(this.owner, this.log.size - before);
+    this.#count();
+  }
+
+  /** See `EventLog.removeOlder`. */
+  async removeOlder(before: number): Promise<number> {
+    const removed = await this.log.removeOlder(before);
+    this.#count();
+    return removed;
+  }
+
+  #count(): void {
+    const { size } = this.log;
+    this.quota.add(this.owner, size - this.#counted);
+    this.#counted = size;
   }
 
   sync(): Promise<void> {

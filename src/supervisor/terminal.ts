@@ -13,7 +13,6 @@ import type {
   EndResult,
   ForegroundState,
   InputChannel,
-  LaunchPlan,
   Lease,
   LiveOutput,
   SignalResult,
@@ -27,12 +26,19 @@ import type { SupervisorContext } from './context.js';
 import { HeldRecord } from './heldRecord.js';
 import { Instance, prepareLaunch, stillRunning, terminalExited } from './instance.js';
 import type { LifeLimits } from './instanceLife.js';
-import { endInstance, KILL_GRACE_MS, recordedMarks, sweepTree } from './instanceTree.js';
+import { exitedRecord, plannedRecord, runningRecord } from './instanceRecord.js';
+import {
+  endInstance,
+  KILL_GRACE_MS,
+  recordedMarks,
+  stopThenKill,
+  sweepTree,
+} from './instanceTree.js';
 import { OutputPause } from './outputPause.js';
-import { RestingLog } from './restingLog.js';
 import { SelfEnding } from './selfEnding.js';
 import { Subscribers } from './subscribers.js';
 import { TerminalInput } from './terminalInput.js';
+import { TerminalLog } from './terminalLog.js';
 import { untilWritten } from './untilWritten.js';
 
 export class Terminal {
@@ -51,7 +57,7 @@ export class Terminal {
   readonly #subscribers = new Subscribers();
   readonly #input: TerminalInput;
   readonly #pause: OutputPause;
-  readonly #restingLog: RestingLog;
+  readonly #log: TerminalLog;
 
   constructor(
     private readonly context: SupervisorContext,
@@ -60,8 +66,7 @@ export class Terminal {
     /** Of its log, where they are known. */
     seqs?: SeqRange,
   ) {
-    this.#restingLog = new RestingLog(dir, context.logOptions);
-    if (seqs) this.#restingLog.set(seqs);
+    this.#log = new TerminalLog(dir, context, seqs);
     this.#input = new TerminalInput(context.leases, context.now, () => this.#instance);
     this.#pause = new OutputPause(context, this);
     this.#held = new HeldRecord(dir, record, context.now, () => context.changed(this));
@@ -92,11 +97,6 @@ export class Terminal {
     };
   }
 
-  async launchPlan(): Promise<LaunchPlan> {
-    const { command, cwd } = this.record;
-    return { command, cwd, env: await readEnvironment(this.dir) };
-  }
-
   /**
    * Starts the next instance, in the place that was taken for it or one of its own. Resolves when
    * the child runs and the record says so.
@@ -107,15 +107,15 @@ export class Terminal {
     if (this.#starting || this.#runs) throw stillRunning();
     this.context.logQuota.check(this.record.owner);
     this.#starting = true;
+    let place = given;
     try {
       await this.#ended;
-      const place = given ?? this.context.admission.enter(this.record.owner);
-      try {
-        await this.#start(spec, place);
-      } catch (error) {
-        if (!this.#instance) place[Symbol.dispose]();
-        throw error;
-      }
+      await this.#log.settled();
+      place ??= this.context.admission.enter(this.record.owner);
+      await this.#start(spec, place);
+    } catch (error) {
+      if (!this.#instance) place?.[Symbol.dispose]();
+      throw error;
     } finally {
       this.#starting = false;
     }
@@ -124,17 +124,14 @@ export class Terminal {
   async #start(spec: StartSpec, place: Place): Promise<void> {
     const { context, dir } = this;
     const before = this.record;
-    const { exit: _exit, exitedAt: _exitedAt, pid: _pid, ...kept } = before;
-    const { size = before.size, createdBy } = spec;
-    const asked = { instance: before.instance + 1, size, ...(createdBy && { createdBy }) };
-    const planned = { ...kept, ...asked };
+    const planned = plannedRecord(before, spec);
     const launch = await prepareLaunch(context, planned, await readEnvironment(dir), spec.cwdUnder);
     const marks = { nonce: launch.nonce, startTime: 0, bootId: context.bootId };
     const log = await EventLog.open(dir, context.logOptions);
     let instance: Instance;
     try {
       // Before the fork, so that whoever recovers from a crash finds the child by its nonce.
-      await this.#held.save({ ...planned, state: 'created', marks }, false);
+      await this.#held.save({ ...planned, marks }, false);
       instance = new Instance(context, planned, launch, log, {
         publish: (item) => this.#subscribers.publish(item),
         unwritable: (error) => this.#pause.report(error),
@@ -150,17 +147,15 @@ export class Terminal {
     const exit = new Latch();
     this.#exit = exit;
     this.#ended = this.#finish(instance, place).then(() => exit.release());
-    // Nothing is awaited before this, so that it comes before whatever the exit records.
-    await this.#held.save(
-      {
-        ...planned,
-        state: 'running',
-        pid: instance.marks.pid,
-        marks: { ...marks, startTime: instance.marks.startTime },
-        socket: context.locator(planned),
-      },
-      true,
-    );
+    const here = { bootId: context.bootId, socket: context.locator(planned) };
+    try {
+      // Nothing is awaited before this, so that it comes before whatever the exit records.
+      await this.#held.save(runningRecord(planned, instance.marks, here), true);
+    } catch (error) {
+      // Its end is put on record as soon as that can be done.
+      await stopThenKill(instance.marks, 0);
+      throw error;
+    }
     await instance.onTerminal();
   }
 
@@ -168,43 +163,37 @@ export class Terminal {
   async #finish(instance: Instance, place: Place): Promise<void> {
     const event = await instance.exit;
     if (!event) return;
-    const { socket: _socket, ...kept } = this.record;
-    const { type: _type, seq: _seq, timeMicros, instance: _ordinal, ...exit } = event;
-    const exitedAt = Math.floor(timeMicros / 1000);
+    const exited = exitedRecord(this.record, event);
     const saved = await untilWritten(
-      () => this.#held.save({ ...kept, state: 'exited', exit, exitedAt }, true),
+      () => this.#held.save(exited, true),
       this.#abandoned.signal,
       (failure) => this.#pause.report(failure),
     );
     if (!saved) return;
-    this.#restingLog.set({ first: instance.firstSeq, next: instance.nextSeq });
+    this.#log.rest({ first: instance.firstSeq, next: instance.nextSeq });
     this.#instance = undefined;
     this.#selfEnding = undefined;
     place[Symbol.dispose]();
     this.#subscribers.publish({ kind: 'events', events: [event] });
     await instance.close().catch((error: unknown) => {
-      const { owner, id } = kept;
+      const { owner, id } = exited;
       this.context.log.error({ owner, id, err: error }, 'the log could not be closed in order');
     });
-    if (kept.onExit === 'sweep') this.#swept = sweepTree(instance.marks, this.context.log, kept);
+    if (exited.onExit === 'sweep') {
+      this.#swept = sweepTree(instance.marks, this.context.log, exited);
+    }
   }
 
   async update(spec: UpdateSpec): Promise<void> {
-    const { title, labels } = spec;
-    await this.#held.save(
-      {
-        ...this.record,
-        ...(title !== undefined && { title }),
-        ...(labels !== undefined && { labels }),
-      },
-      true,
-    );
+    const { title = this.record.title, labels = this.record.labels } = spec;
+    await this.#held.save({ ...this.record, title, labels }, true);
   }
 
   async remove(): Promise<void> {
     if (this.#starting || this.#runs) throw stillRunning();
     await this.#ended;
     await this.#held.settled();
+    await this.#log.settled();
     const bytes = await logBytes(this.dir);
     await removeResource(this.dir);
     this.context.logQuota.add(this.record.owner, -bytes);
@@ -257,6 +246,13 @@ export class Terminal {
     this.#input.dropRefused();
   }
 
+  /** Removes parts of the log that were complete before that time; its end stays. */
+  async trimLog(before: number): Promise<void> {
+    const { owner } = this.record;
+    if (this.#starting) return;
+    if (await this.#log.trim(before, owner, this.#instance)) this.context.changed(this);
+  }
+
   /** Ends an instance that has lived, or gone without use, for longer than it may. */
   holdToLife(limits: LifeLimits, now: number): void {
     const isHeld = this.#pause.reason !== undefined || this.#input.attachments().length > 0;
@@ -270,12 +266,18 @@ export class Terminal {
     if (instance) {
       await this.#selfEnding?.end('supervisor-stopped');
       // A record that the disk still refuses is left to the next supervisor, which completes it.
-      if (this.#pause.reason) this.#abandoned.abort();
-      if (this.#pause.reason) await instance.close();
+      if (this.#pause.reason) await this.abandon();
       await this.#ended;
     }
     await this.#swept;
     this.#subscribers.end();
+  }
+
+  /** Lets go of an instance whose end will not be put on record. */
+  async abandon(): Promise<void> {
+    this.#abandoned.abort();
+    await this.#instance?.close();
+    await this.#ended;
   }
 
   async #end(signals: readonly SignalName[], graceMs: number, lease: Lease): Promise<EndResult> {
@@ -293,7 +295,7 @@ export class Terminal {
 
   async #seqRange(): Promise<SeqRange> {
     const instance = this.#instance;
-    if (!instance) return this.#restingLog.range();
+    if (!instance) return this.#log.range();
     return { first: instance.firstSeq, next: this.#subscribers.nextSeq };
   }
 }

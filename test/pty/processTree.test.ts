@@ -59,6 +59,12 @@ describe('the tree of a terminal', () => {
     expect(readProcess(marks.pid)?.startTime).toBe(marks.startTime);
   });
 
+  it('holds nothing for marks of which none is known: session 0 is not ours', async () => {
+    // As of an instance whose supervisor was lost between its fork and the record of its pid.
+    const unknown = { pid: 0, startTime: 0, sessionId: 0, ttyDevice: 0, nonce: 'nobody has it' };
+    expect(await findTree(unknown)).toEqual([]);
+  });
+
   it('does not hold the process that asks, nor other terminals', async () => {
     const other = openScript('echo ready; sleep 60');
     await other.seen('ready');

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -294,6 +294,37 @@ describe('a log in parts', () => {
     await tight.append([output(301)]);
     await tight.append([output(302)]);
     expect((await readAll(dir.path, tight.firstSeq)).map(({ seq }) => seq)).toEqual([301, 302]);
+  });
+
+  it('removes the parts that are too old, and what it ends with never', async () => {
+    await using dir = await temporaryDir();
+    for (const [firstSeq, day] of [
+      [1, 1],
+      [4, 2],
+      [7, 3],
+    ] as const) {
+      const path = join(dir.path, `events.${firstSeq}.jsonl`);
+      const end =
+        firstSeq === 7 ? [output(7), output(8), exit(9)] : outputs(firstSeq, firstSeq + 2);
+      writeFileSync(path, encodeEvents(end));
+      utimesSync(path, day * 86_400, day * 86_400);
+    }
+    await using log = await EventLog.open(dir.path);
+    await log.removeOlder(2 * 86_400_000);
+    expect(log.firstSeq).toBe(4);
+    await log.removeOlder(9 * 86_400_000);
+    // events.jsonl is empty: the newest part has the exit.
+    expect((await readAll(dir.path, log.firstSeq)).map(plain)).toEqual(
+      [output(7), output(8), exit(9)].map(plain),
+    );
+    await log.append([output(10), exit(11)]);
+    await log.removeOlder(9 * 86_400_000);
+    expect(log).toMatchObject({ firstSeq: 10, nextSeq: 12 });
+    expect((await readAll(dir.path, 10)).map(({ seq }) => seq)).toEqual([10, 11]);
+    await expect(readAll(dir.path, 1)).rejects.toMatchObject({
+      reason: 'SEQ_TRIMMED',
+      metadata: { first_seq: '10' },
+    });
   });
 });
 

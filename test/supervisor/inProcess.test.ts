@@ -1,11 +1,13 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TerminalEvent } from '../../src/core/event.js';
+import { findTree } from '../../src/pty/processTree.js';
 import { resourceDir } from '../../src/store/paths.js';
 import { LogReader } from '../../src/store/reader/logReader.js';
 import type { Supervisor, TerminalKey } from '../../src/supervisor/api.js';
+import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import {
   createSpec,
   eventsUntilExit,
@@ -13,6 +15,7 @@ import {
   name,
   outputOf,
   owner,
+  silentLog,
   startRegistry,
   type TestRegistry,
 } from '../support/registry.js';
@@ -142,6 +145,38 @@ describe('the in-process supervisor', () => {
     const parent = join(resourceDir(registry.stateDir, spec.tuple), '..');
     expect(await readdir(parent).catch(() => [])).not.toContain(spec.tuple.id);
     await supervisor.create({ ...spec, command: ['true'], cwd: '/' });
+  });
+
+  it('leaves no process and no file of a terminal that runs and cannot be put on record', async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), 'grantty-record-'));
+    const spec = createSpec(['sleep', '1000']);
+    const dir = resourceDir(stateDir, spec.tuple);
+    let nonce = '';
+    const supervisor = await createInProcessSupervisor({
+      stateDir,
+      stateDirId: 'test',
+      isolation: { mode: 'shared-uid', owners: owner },
+      version: 'test',
+      log: silentLog,
+      // Asked between the fork and the record of it: a folder takes the record's place.
+      locator: () => {
+        nonce = JSON.parse(readFileSync(join(dir, 'meta.json'), 'utf8')).started_by.nonce;
+        rmSync(join(dir, 'meta.json'));
+        mkdirSync(join(dir, 'meta.json'));
+        return '';
+      },
+    });
+    try {
+      await expect(supervisor.create(spec)).rejects.toThrow();
+      expect(await supervisor.get(spec.tuple)).toBeUndefined();
+      expect(existsSync(dir)).toBe(false);
+      const left = { pid: 0, startTime: 0, sessionId: 0, ttyDevice: 0, nonce };
+      expect(nonce).not.toBe('');
+      expect((await findTree(left)).filter(({ comm }) => comm === 'sleep')).toEqual([]);
+    } finally {
+      await supervisor[Symbol.asyncDispose]();
+      await rm(stateDir, { recursive: true });
+    }
   });
 
   it('names a shell and a directory that are there when none is asked for', async () => {

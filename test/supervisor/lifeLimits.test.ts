@@ -1,33 +1,6 @@
 import { InstanceLife } from '../../src/supervisor/instanceLife.js';
-import type { Ticker } from '../../src/supervisor/lifeSweep.js';
+import { ManualTicker } from '../support/manualTicker.js';
 import { createSpec, eventsUntilExit, lease, startRegistry } from '../support/registry.js';
-
-/** A ticker that is moved by hand. */
-class ManualTicker implements Ticker {
-  readonly periods: number[] = [];
-  #now = 0;
-  readonly #tasks = new Set<() => void>();
-
-  get tasks(): number {
-    return this.#tasks.size;
-  }
-
-  now(): number {
-    return this.#now;
-  }
-
-  every(ms: number, task: () => void): () => void {
-    this.periods.push(ms);
-    this.#tasks.add(task);
-    return () => this.#tasks.delete(task);
-  }
-
-  /** Time goes on by `ms`, and everybody looks. */
-  advance(ms: number): void {
-    this.#now += ms;
-    for (const task of this.#tasks) task();
-  }
-}
 
 const untouched = { isHeld: false, lastSeq: 0, inputBytes: 0 };
 

@@ -1,8 +1,9 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { resourceDir } from '../../src/store/paths.js';
 import type { Supervisor, TerminalKey, TerminalSnapshot } from '../../src/supervisor/api.js';
+import { ManualTicker } from '../support/manualTicker.js';
 import { createSpec, lease, owner, startRegistry } from '../support/registry.js';
 
 /** Resolves with the first snapshot of the terminal that satisfies `wanted`. */
@@ -93,5 +94,45 @@ describe('other limits of a supervisor', () => {
     expect(nextSeq).toBeGreaterThan(firstSeq);
     const files = await readdir(resourceDir(stateDir, spec.tuple));
     expect(files).toContain(`events.${firstSeq}.jsonl`);
+  });
+
+  it('remove what is too old of running and of ended terminals, and never how one has ended', async () => {
+    const ticker = new ManualTicker();
+    let now = 1_800_000_000_000;
+    const limits = { logSealBytes: 20_000, logRetainMs: 3_600_000, logBytesPerOwner: 200_000 };
+    await using registry = await startRegistry({ limits, ticker, now: () => now });
+    const { supervisor, stateDir } = registry;
+    const script = 'for i in 1 2 3 4 5; do head -c 9000 /dev/zero; sleep 0.05; done';
+    const ended = createSpec(['sh', '-c', script]);
+    const running = createSpec(['sh', '-c', `${script}; while sleep 0.1; do echo; done`]);
+    await supervisor.create(ended);
+    await supervisor.create(running);
+    const before = await supervisor.exited(ended.tuple, AbortSignal.timeout(20_000));
+    const parts = () => readdir(resourceDir(stateDir, running.tuple));
+    const stop = new AbortController();
+    for await (const item of (await supervisor.openOutput(running.tuple, stop.signal)).items) {
+      void item;
+      if ((await parts()).filter((file) => /^events\.\d+\.jsonl$/.test(file)).length > 1) break;
+    }
+    stop.abort();
+    expect(before.firstSeq).toBe(1);
+    // Files of the ended one have the time of this machine, which is earlier than the injected one.
+    now += 3_600_001;
+    ticker.advance(600_000);
+    for (const { tuple } of [ended, running]) {
+      const trimmed = await when(supervisor, tuple, ({ firstSeq }) => firstSeq > 1);
+      const files = await readdir(resourceDir(stateDir, tuple));
+      expect(files.filter((file) => /^events\.\d+\.jsonl$/.test(file))).toEqual([]);
+      expect(trimmed.nextSeq).toBeGreaterThan(trimmed.firstSeq);
+    }
+    const after = await supervisor.get(ended.tuple);
+    expect(after?.nextSeq).toBe(before.nextSeq);
+    const events = await readFile(join(resourceDir(stateDir, ended.tuple), 'events.jsonl'), 'utf8');
+    expect(events).toContain('"process.exit"');
+    // What was removed is free again, and the ended one can be started: seq goes on.
+    await supervisor.create(createSpec(['sh', '-c', 'head -c 100000 /dev/zero']));
+    await supervisor.start(ended.tuple, {});
+    await supervisor.kill(ended.tuple, { lease });
+    expect((await supervisor.get(ended.tuple))?.nextSeq).toBeGreaterThan(before.nextSeq);
   });
 });
