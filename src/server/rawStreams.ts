@@ -1,6 +1,7 @@
 /** What grpc-js does not show of the HTTP/2 sessions and streams beneath its calls. */
 import type {
   Http2Server,
+  Http2Session,
   IncomingHttpHeaders,
   ServerHttp2Session,
   ServerHttp2Stream,
@@ -11,7 +12,7 @@ import { peerName } from './listener.js';
 const AUTHORIZATION = 'authorization';
 
 export interface Observer {
-  /** The peer of every call. */
+  /** The peer of each connection, when its first call comes. */
   readonly called: (peer: string) => void;
   /** Every connection, once it speaks HTTP/2. */
   readonly connected: (session: ServerHttp2Session) => void;
@@ -27,18 +28,20 @@ export interface Observer {
  * only one of grpc-js that is touched.
  */
 export function observeStreams(server: Server, { called, connected, began }: Observer): void {
+  const heard = new WeakSet<Http2Session>();
   const observe = (
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     _flags: number,
     rawHeaders: readonly string[],
   ): void => {
-    const tokens = rawHeaders.filter(
-      (_value, index) => index % 2 === 1 && rawHeaders[index - 1] === AUTHORIZATION,
-    );
+    const tokens = valuesOf(AUTHORIZATION, rawHeaders);
     if (tokens.length > 1) Object.assign(headers, { [AUTHORIZATION]: tokens });
-    const socket = stream.session?.socket;
-    if (socket) called(peerName(socket));
+    const { session } = stream;
+    if (session && !heard.has(session)) {
+      heard.add(session);
+      called(peerName(session.socket));
+    }
     began(stream, headers);
   };
   const http2Servers: unknown = Reflect.get(server, 'http2Servers');
@@ -46,4 +49,13 @@ export function observeStreams(server: Server, { called, connected, began }: Obs
   for (const http2Server of http2Servers.keys()) {
     (http2Server as Http2Server).prependListener('stream', observe).on('session', connected);
   }
+}
+
+function valuesOf(name: string, rawHeaders: readonly string[]): readonly string[] {
+  const values: string[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const value = rawHeaders[at + 1];
+    if (rawHeaders[at] === name && value !== undefined) values.push(value);
+  }
+  return values;
 }
