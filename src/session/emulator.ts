@@ -93,12 +93,12 @@ export class Emulator {
 
   /**
    * What is written next does not follow on what was written last: output from `fromSeq` on is left
-   * out. Modes, margins, character sets and the screen stay.
+   * out. Modes, margins, character sets and the screen stay, but for what `modes` changes.
    */
-  async skip(fromSeq: number): Promise<void> {
+  async skip(fromSeq: number, modes = ''): Promise<void> {
     // Ends a character and a sequence that the gap cut in two.
     this.#decoder.decode();
-    await this.#render(CAN);
+    await this.#render(CAN + modes);
     this.#tail = new EscapeTail();
     this.#gap = { fromSeq: this.skippedFromSeq ?? fromSeq, bytesSince: 0 };
     this.#untoldSkip ??= fromSeq;

@@ -41,6 +41,12 @@ export class Screen {
   #feeds = 0;
   #losses = 0;
   #closed = false;
+  /** Lines were asked for, or are mirrored: more has to be rendered than a screen shows. */
+  #needsLines: boolean;
+  /** Only what can be seen on the screen was rendered of what came before it. */
+  #screenOnly = false;
+  /** Nothing is rendered before this event has come, so that what has to be left out is known. */
+  #renderFrom = 0;
 
   constructor(
     readonly key: TerminalKey,
@@ -49,7 +55,9 @@ export class Screen {
     private readonly observer?: ScreenObserver,
     /** Kept as the screen's lines are, a moment later. */
     private readonly mirror?: Mirror,
-  ) {}
+  ) {
+    this.#needsLines = mirror !== undefined;
+  }
 
   /** Follows the log from where it stopped, if it does not already. */
   resume(): void {
@@ -80,6 +88,7 @@ export class Screen {
     kind: Kind,
     question: Questions[Kind]['ask'],
   ): Promise<Questions[Kind]['answer']> {
+    if (kind !== 'screen') this.#needLines();
     const emulator = await this.#upToDate();
     try {
       return await emulator.ask(kind, question);
@@ -112,7 +121,16 @@ export class Screen {
     return this.#emulator;
   }
 
+  /** A screen that was rendered for itself alone is rendered anew. */
+  #needLines(): void {
+    this.#needsLines = true;
+    if (!this.#screenOnly) return;
+    this.pause();
+    this.#reset();
+  }
+
   async #follow(signal: AbortSignal): Promise<void> {
+    this.workers.warm();
     const range = await this.source.range(this.key);
     const from = await this.#begin(range, signal);
     if (from === undefined) return;
@@ -129,12 +147,13 @@ export class Screen {
       sizeStated = true;
     };
     stateSize();
-    this.#feed();
+    this.#renderFrom = range.nextSeq - 1;
+    this.#feed(range);
     for await (const item of this.source.follow(this.key, from, signal)) {
       if (signal.aborted) return;
       this.#take(item);
       stateSize();
-      this.#feed();
+      this.#feed(range);
     }
   }
 
@@ -163,7 +182,12 @@ export class Screen {
     if (unseen.length > 0) this.observer?.item({ kind: 'events', events: unseen });
   }
 
-  #feed(): void {
+  #feed(range?: LogRange): void {
+    if ((this.#queuedSeq ?? 0) < this.#renderFrom) return;
+    const isFirst = this.#renderedSeq === undefined && this.#feeds === 0;
+    if (isFirst && range && !this.#needsLines) {
+      this.#screenOnly = this.#queue.cutToScreen(range.size.rows);
+    }
     while (this.#emulator && this.#feeds < MAX_FEEDS && !this.#queue.empty) {
       this.#feeds += 1;
       this.#emulator.feed(this.#queue.take(FEED_BYTES));
@@ -204,6 +228,7 @@ export class Screen {
     this.mirror?.restart();
     this.#queue.clear();
     this.#feeds = 0;
+    this.#screenOnly = false;
     this.#queuedSeq = undefined;
     this.#renderedSeq = undefined;
   }

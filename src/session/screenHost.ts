@@ -86,8 +86,8 @@ export class ScreenHost {
   async #feed(id: number, hosted: Hosted, steps: readonly Step[]): Promise<void> {
     const { emulator } = hosted;
     await emulator.wake();
-    for (const { seq, skippedFromSeq, size, data } of steps) {
-      if (skippedFromSeq !== undefined) await emulator.skip(skippedFromSeq);
+    for (const { seq, skippedFromSeq, modes, size, data } of steps) {
+      if (skippedFromSeq !== undefined) await emulator.skip(skippedFromSeq, modes);
       if (size) emulator.resize(size);
       if (data) await emulator.write(seq, data);
       else emulator.pass(seq);

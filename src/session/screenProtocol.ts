@@ -12,6 +12,8 @@ export interface Step {
   readonly seq: number;
   /** Output from this seq on is left out before this step. */
   readonly skippedFromSeq?: number;
+  /** Escape sequences that bring what was left out into effect, as far as it lasts. */
+  readonly modes?: string;
   readonly size?: TerminalSize;
   readonly data?: Uint8Array;
 }

@@ -1,6 +1,8 @@
 /** Output on its way to an emulator, which may be slower than the output. */
 import type { TerminalEvent, TerminalSize } from '../core/event.js';
+import { LeftOutModes } from './leftOutModes.js';
 import { MAX_SCROLLBACK_LINES } from './lineStore.js';
+import { countLineFeeds, lastScroll } from './plainScroll.js';
 import type { Step } from './screenProtocol.js';
 
 /**
@@ -79,26 +81,61 @@ export class ScreenQueue {
     this.#lineFeeds += sign * lineFeeds;
   }
 
+  /**
+   * Leaves out, where output is left out anyway, all that cannot be seen on a screen of so many rows:
+   * what stands before so many lines without cursor movements that they scroll the whole screen away.
+   * For an emulator that has rendered nothing. @returns whether there was such a place
+   */
+  cutToScreen(rows: number): boolean {
+    const isGap = this.#steps.some(({ skippedFromSeq }) => skippedFromSeq !== undefined);
+    if (!this.#behind && !isGap) return false;
+    const begin = lastScroll(this.#steps, 2 * rows);
+    if (begin <= 0) return false;
+    const modes = new LeftOutModes();
+    for (const step of this.#steps.slice(0, begin)) note(modes, step);
+    if (!modes.scrollsWhole) return false;
+    this.#leaveOut(begin);
+    return true;
+  }
+
   #cut(): void {
+    let bytes = this.#bytes;
+    let lineFeeds = this.#lineFeeds;
+    let count = 0;
+    while (count < this.#steps.length - 1 && isBehind(bytes, lineFeeds)) {
+      const step = this.#steps[count];
+      bytes -= step?.data?.length ?? 0;
+      lineFeeds -= step?.lineFeeds ?? 0;
+      count += 1;
+    }
+    this.#leaveOut(count);
+  }
+
+  /** Leaves out the first `count` steps; the one after says so and goes on where one can. */
+  #leaveOut(count: number): void {
+    const modes = new LeftOutModes();
     let skippedFromSeq: number | undefined;
     let size: TerminalSize | undefined;
-    while (this.#steps.length > 1 && this.#behind) {
-      const step = this.#steps.shift();
-      if (!step) break;
+    for (const step of this.#steps.splice(0, count)) {
       this.#count(step, -1);
       skippedFromSeq ??= step.skippedFromSeq ?? (step.data && step.seq);
       size = step.size ?? size;
+      note(modes, step);
     }
     const first = this.#steps.shift();
     if (!first) return;
     this.#count(first, -1);
+    const { seq } = first;
     const gap = skippedFromSeq ?? first.skippedFromSeq;
     const sizeBefore = first.size ?? size;
-    const data = gap === undefined ? first.data : first.data && resync(first.data);
+    const begin = gap === undefined || !first.data ? 0 : placeToGoOn(first.data);
+    const data = first.data?.subarray(begin);
+    note(modes, { modes: first.modes ?? '' });
+    if (first.data) modes.note(first.data.subarray(0, begin));
     const kept: Waiting = {
-      seq: first.seq,
+      seq,
       lineFeeds: data ? countLineFeeds(data) : 0,
-      ...(gap !== undefined && { skippedFromSeq: gap }),
+      ...(gap !== undefined && { skippedFromSeq: gap, modes: modes.sequence() }),
       ...(sizeBefore && { size: sizeBefore }),
       ...(data && { data }),
     };
@@ -107,22 +144,25 @@ export class ScreenQueue {
   }
 
   get #behind(): boolean {
-    return this.#bytes > MAX_BEHIND_BYTES || this.#lineFeeds > MAX_BEHIND_LINES;
+    return isBehind(this.#bytes, this.#lineFeeds);
   }
 }
 
-/** `data` from a place on where an escape sequence or a line begins, if one is near. */
-function resync(data: Uint8Array): Uint8Array {
+function isBehind(bytes: number, lineFeeds: number): boolean {
+  return bytes > MAX_BEHIND_BYTES || lineFeeds > MAX_BEHIND_LINES;
+}
+
+function note(modes: LeftOutModes, step: Pick<Step, 'modes' | 'data'>): void {
+  if (step.modes) modes.note(Buffer.from(step.modes));
+  if (step.data) modes.note(step.data);
+}
+
+/** Where in `data` an escape sequence or a line begins, if that is near; else 0. */
+function placeToGoOn(data: Uint8Array): number {
   const end = Math.min(data.length, MAX_RESYNC_BYTES);
   for (let index = 0; index < end; index += 1) {
     const byte = data[index];
-    if (byte === 0x0a || byte === 0x1b) return data.subarray(index);
+    if (byte === 0x0a || byte === 0x1b) return index;
   }
-  return data;
-}
-
-function countLineFeeds(data: Uint8Array): number {
-  let count = 0;
-  for (let index = 0; index < data.length; index += 1) if (data[index] === 0x0a) count += 1;
-  return count;
+  return 0;
 }

@@ -42,6 +42,11 @@ export class ScreenWorkers implements AsyncDisposable {
     this.#maxThreads = options.threads ?? Math.max(1, Math.min(4, availableParallelism() - 1));
   }
 
+  /** Has a thread start, if none runs, so that it does while others prepare its work. */
+  warm(): void {
+    if (!this.#disposed && this.#threads.length === 0) this.#start();
+  }
+
   openEmulator(size: TerminalSize, events: EmulatorEvents): RemoteEmulator {
     const id = this.#nextId();
     const mirrored = events.mirrored !== undefined;
@@ -69,6 +74,10 @@ export class ScreenWorkers implements AsyncDisposable {
     if (this.#disposed) throw unavailable('the screen workers have been shut down');
     const [least] = [...this.#threads].sort((a, b) => a.users.size - b.users.size);
     if (least && (least.users.size === 0 || this.#threads.length >= this.#maxThreads)) return least;
+    return this.#start();
+  }
+
+  #start(): Thread {
     const thread = new Thread(this.#entry, () => {
       const index = this.#threads.indexOf(thread);
       if (index >= 0) this.#threads.splice(index, 1);
@@ -226,15 +235,11 @@ export class RemoteScanner {
 /** Bytes of events are shared with others: the thread gets copies, and those without another one. */
 function copySteps(steps: readonly Step[]): { copied: Step[]; transfer: ArrayBuffer[] } {
   const transfer: ArrayBuffer[] = [];
-  const copied = steps.map(({ seq, skippedFromSeq, size, data }) => {
-    const bytes = data && new Uint8Array(data);
-    if (bytes) transfer.push(bytes.buffer);
-    return {
-      seq,
-      ...(skippedFromSeq !== undefined && { skippedFromSeq }),
-      ...(size && { size }),
-      ...(bytes && { data: bytes }),
-    };
+  const copied = steps.map(({ data, ...rest }) => {
+    if (!data) return rest;
+    const bytes = new Uint8Array(data);
+    transfer.push(bytes.buffer);
+    return { ...rest, data: bytes };
   });
   return { copied, transfer };
 }

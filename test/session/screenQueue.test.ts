@@ -83,4 +83,73 @@ describe('output on its way to an emulator', () => {
       { seq: 100, data: Buffer.from('a'), lineFeeds: 0 },
     ]);
   });
+
+  it('carries what lasts of the output that is left out over to the first step', () => {
+    const queue = new ScreenQueue();
+    queue.push(output(1, '\x1b[?2004h\x1b[?1h\x1b]0;old\x07'));
+    queue.push(output(2, '\x1b[?1l\x1b]2;new'));
+    queue.push(output(3, '\x07\x1b(0'));
+    for (let seq = 4; seq <= 100; seq += 1) queue.push(output(seq, Buffer.alloc(64 * KIB, 'x')));
+    const [first] = takeAll(queue);
+    expect(first).toMatchObject({ skippedFromSeq: 1, seq: 37 });
+    expect(first?.modes).toBe('\x1b[?2004h\x1b[?1l\x1b(0\x1b]2;new\x07');
+  });
+
+  it('carries it over several gaps', () => {
+    const queue = new ScreenQueue();
+    queue.push(output(1, '\x1b[?2004h'));
+    for (let round = 0; round < 5; round += 1) flood(queue, 100);
+    expect(takeAll(queue)[0]?.modes).toBe('\x1b[?2004h');
+  });
+
+  describe('for a screen alone', () => {
+    const lines = (count: number, text = 'a line') => `${text}\r\n`.repeat(count);
+
+    function behind(...last: readonly string[]): ScreenQueue {
+      const queue = new ScreenQueue();
+      queue.begin(0, 1);
+      for (const [at, data] of ['first', ...last].entries()) queue.push(output(at + 1, data));
+      return queue;
+    }
+
+    it('begins where enough lines come to scroll it away', () => {
+      const queue = behind(lines(100), lines(100), lines(100));
+      expect(queue.cutToScreen(24)).toBe(true);
+      const steps = takeAll(queue);
+      expect(steps.map(({ seq }) => seq)).toEqual([4]);
+      expect(steps[0]?.skippedFromSeq).toBe(1);
+    });
+
+    it('finds them in colour, and over several events', () => {
+      const queue = behind(lines(100), ...Array(30).fill(lines(2, '\x1b[1;31mred\x1b[m\x1b[K')));
+      expect(queue.cutToScreen(24)).toBe(true);
+      expect(takeAll(queue).map(({ seq }) => seq)[0]).toBe(8);
+    });
+
+    it('keeps all that a program drew by moving the cursor since', () => {
+      const queue = behind(lines(100), lines(100), '\x1b[H', lines(40), '\x1b[5;5Hx');
+      expect(queue.cutToScreen(24)).toBe(true);
+      expect(takeAll(queue).map(({ seq }) => seq)).toEqual([3, 4, 5, 6]);
+    });
+
+    it.each([
+      [
+        'nothing is left out anyway',
+        () => {
+          const queue = new ScreenQueue();
+          queue.push(output(1, lines(100)));
+          queue.push(output(2, lines(100)));
+          return queue;
+        },
+      ],
+      ['there are too few lines', () => behind(lines(20), lines(20))],
+      ['the cursor is moved among them', () => behind(...Array(50).fill(`\x1b[A${lines(10)}`))],
+      ['they scroll a part of the screen', () => behind('\x1b[2;10r', lines(100))],
+      ['they scroll the alternate screen', () => behind('\x1b[?1049h', lines(100))],
+    ] as const)('is whole where %s', (_why, make) => {
+      const queue = make();
+      expect(queue.cutToScreen(24)).toBe(false);
+      expect(takeAll(queue).at(0)?.seq).toBeLessThan(2);
+    });
+  });
 });

@@ -67,6 +67,33 @@ describe('the screen of a terminal', () => {
     expect(source.follows[0]).toBeGreaterThan(30);
   });
 
+  it('of a long log is rendered from its last lines, and its lines from the last 4 MiB', async () => {
+    const lines = Array.from({ length: 9_000 }, (_, at) => `${'.'.repeat(1_000)} ${at}\r\n`);
+    source.print('\x1b[?2004h\x1b]2;title\x07');
+    for (let at = 0; at < lines.length; at += 60) source.print(lines.slice(at, at + 60).join(''));
+    const alone = await screen();
+    expect(alone).toMatchObject({ skippedFromSeq: 1, throughSeq: source.nextSeq - 1 });
+    const whole = await page(500);
+    expect(whole.totalLines).toBeGreaterThan(3_000);
+    expect(whole.text).toMatch(/^\.+ 87\d\d\n/);
+    expect(whole.text.endsWith(` 8998\n${lines[8999]?.replace('\r', '')}\n`)).toBe(true);
+    expect(source.follows).toHaveLength(2);
+    expect(await screen()).toEqual(alone);
+    source.print('more');
+    expect((await page(1)).text).toBe('more\n');
+    expect(source.follows).toHaveLength(2);
+  });
+
+  it('keeps the modes that output which is left out has set', async () => {
+    for (let number = 1; number <= 10; number += 1) source.print(bulk(number));
+    source.print('\x1b[?1h\x1b]2;title\x07');
+    for (let number = 1; number <= 60; number += 1) source.print(bulk(number));
+    const answer = await screen();
+    expect(answer).toMatchObject({ skippedFromSeq: 1, title: 'title' });
+    expect(answer.modes.applicationCursorKeys).toBe(true);
+    expect(answer.screen).toContain(' 60\n');
+  });
+
   it('left behind in a flood skips ahead, keeps the modes, and says so', async () => {
     source.print('\x1b[?1h\x1b[?2004h');
     await screen();
