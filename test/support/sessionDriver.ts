@@ -7,6 +7,7 @@ import {
 } from '../../src/gen/public/grantty/v1/session_service_pb.js';
 import { Signal } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { AgentScope } from '../../src/session/agent.js';
+import { TerminalBackendCleanupError } from '../../src/session/sessionError.js';
 import type {
   TerminalSessionStatus,
   TerminalSignal,
@@ -84,6 +85,8 @@ export interface SessionDriver extends AsyncDisposable {
   of(id: string, agent?: string): DrivenSession;
   list(agent?: string): Promise<readonly Listed[]>;
   hasActivity(agent?: string): Promise<boolean>;
+  /** Closes a session of which something survives, and gives who does. */
+  survivorsOf(session: DrivenSession): Promise<readonly number[]>;
   /** Code of a refusal: the library's where there is one, else the contract's reason. */
   codeOf(error: unknown): string | undefined;
 }
@@ -159,6 +162,11 @@ export async function inProcess(): Promise<SessionDriver> {
         status,
       })),
     hasActivity: async (agent = AGENT) => service.hasOwnerActivity(scopeOf(agent)),
+    async survivorsOf(session) {
+      const failed: unknown = await session.close().catch((error: unknown) => error);
+      if (!(failed instanceof TerminalBackendCleanupError)) throw failed;
+      return failed.survivors.map(({ pid }) => pid);
+    },
     codeOf: (error) => (error as { code?: string }).code,
     [Symbol.asyncDispose]: () => live[Symbol.asyncDispose](),
   };
@@ -225,6 +233,11 @@ export async function overGrpc(): Promise<SessionDriver> {
       })),
     hasActivity: async (agent = AGENT) =>
       (await client.sessions.hasOwnerActivity({ agent })).active,
+    async survivorsOf({ id }) {
+      const answer = await client.sessions.close({ terminal: { id } });
+      expect(answer).toMatchObject({ closed: false, quiescent: false });
+      return answer.survivors.map(({ pid }) => pid);
+    },
     codeOf: (error) => (error as { reason?: string }).reason,
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };

@@ -1,0 +1,4 @@
+import { floodSend } from '../support/floodSend.js';
+import { overGrpc } from '../support/sessionDriver.js';
+
+floodSend('over gRPC', overGrpc);

@@ -1,0 +1,4 @@
+import { closeCases } from '../support/closeCases.js';
+import { inProcess } from '../support/sessionDriver.js';
+
+closeCases('in process', inProcess);
