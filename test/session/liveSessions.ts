@@ -14,6 +14,7 @@ import { TerminalSessionService } from '../../src/session/terminalSessionService
 import { resourceDir } from '../../src/store/paths.js';
 import { LogReader } from '../../src/store/reader/logReader.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
+import { plainBash } from '../support/plainBash.js';
 import { name, owner, startRegistry } from '../support/registry.js';
 
 /** Built by `make build`: a worker cannot run what the test runner compiles. */
@@ -53,7 +54,7 @@ export async function startSessions(clock: Clock = monotonicClock): Promise<Live
   const workers = new ScreenWorkers({ entry: workerEntry, threads: 1 });
   const screens = new Screens({ source: events, workers, clock });
   const service = new TerminalSessionService();
-  service.registerBackend(new ShellBackend({ supervisor, screens, clock }));
+  service.registerBackend(new ShellBackend({ supervisor, screens, clock, bash: plainBash }));
   const agent = new AgentScope(owner, name('coder'));
   return {
     supervisor,

@@ -69,6 +69,8 @@ export interface ServiceOptions {
   /** Of tokens, streams and leases. */
   readonly clock?: Clock;
   readonly limits?: Partial<ServerLimits>;
+  /** Path of the bash of sessions. Absent: the server's own choice. */
+  readonly bash?: string;
 }
 
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
@@ -104,7 +106,8 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       now,
     });
   let supervisor = await supervise();
-  const openHost = () => openSessions({ supervisor, stateDir, workerEntry });
+  const shell = options.bash === undefined ? {} : { bash: options.bash };
+  const openHost = () => openSessions({ supervisor, stateDir, workerEntry, ...shell });
   let sessions = openHost();
   const serve = () =>
     createServer({

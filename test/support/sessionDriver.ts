@@ -16,12 +16,15 @@ import type {
 import type { ShellSend } from '../../src/session/shellSend.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
 import { startSessions } from '../session/liveSessions.js';
+import { plainBash } from './plainBash.js';
 import { name, owner } from './registry.js';
 import { startService } from './service.js';
 
 export interface Sent {
   /** All that was printed, from the send's begin to its end. */
   readonly text: string;
+  /** What of it the result itself had. */
+  readonly viewport: string;
   readonly waitReason: TerminalWaitReason;
   readonly status: TerminalSessionStatus;
   readonly truncated: boolean;
@@ -87,9 +90,13 @@ export interface SessionDriver extends AsyncDisposable {
   hasActivity(agent?: string): Promise<boolean>;
   /** Closes a session of which something survives, and gives who does. */
   survivorsOf(session: DrivenSession): Promise<readonly number[]>;
+  /** What refusals are called here. */
+  readonly codes: Readonly<Record<RefusalCode, string>>;
   /** Code of a refusal: the library's where there is one, else the contract's reason. */
   codeOf(error: unknown): string | undefined;
 }
+
+type RefusalCode = 'DUPLICATE_NAME' | 'FOREIGN_SESSION' | 'NO_BACKEND' | 'NO_SESSION';
 
 const AGENT = 'coder';
 
@@ -119,6 +126,7 @@ export async function inProcess(): Promise<SessionDriver> {
       };
       const done = send.done.then((result) => ({
         text: text_ + result.viewport,
+        viewport: result.viewport,
         waitReason: result.waitReason,
         status: result.sessionStatus,
         truncated: result.truncated,
@@ -167,6 +175,12 @@ export async function inProcess(): Promise<SessionDriver> {
       if (!(failed instanceof TerminalBackendCleanupError)) throw failed;
       return failed.survivors.map(({ pid }) => pid);
     },
+    codes: {
+      DUPLICATE_NAME: 'DUPLICATE_NAME',
+      FOREIGN_SESSION: 'FOREIGN_SESSION',
+      NO_BACKEND: 'NO_BACKEND',
+      NO_SESSION: 'NO_SESSION',
+    },
     codeOf: (error) => (error as { code?: string }).code,
     [Symbol.asyncDispose]: () => live[Symbol.asyncDispose](),
   };
@@ -188,7 +202,7 @@ const signals: Readonly<Record<TerminalSignal, Signal>> = {
 };
 
 export async function overGrpc(): Promise<SessionDriver> {
-  const service = await startService();
+  const service = await startService({ bash: plainBash });
   const client = service.client();
   const driven = (
     id: string,
@@ -238,6 +252,13 @@ export async function overGrpc(): Promise<SessionDriver> {
       expect(answer).toMatchObject({ closed: false, quiescent: false });
       return answer.survivors.map(({ pid }) => pid);
     },
+    codes: {
+      DUPLICATE_NAME: 'TERMINAL_EXISTS',
+      // Who may not use it is not told whether it exists.
+      FOREIGN_SESSION: 'GRANT_MISSING',
+      NO_BACKEND: 'FIELD_INVALID',
+      NO_SESSION: 'TERMINAL_NOT_FOUND',
+    },
     codeOf: (error) => (error as { reason?: string }).reason,
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
@@ -270,7 +291,7 @@ async function follow(
         if (reason === undefined) throw new Error(`there is no reason ${waitReason}`);
         const status = statusOf(sessionStatus);
         await events.next();
-        return { text: text + viewport, waitReason: reason, status, truncated };
+        return { text: text + viewport, viewport, waitReason: reason, status, truncated };
       } else if (event?.case !== 'heartbeat') throw new Error(`it ended with ${event?.case}`);
     }
   })();

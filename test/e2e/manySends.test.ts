@@ -1,0 +1,4 @@
+import { manySends } from '../support/manySends.js';
+import { overGrpc } from '../support/sessionDriver.js';
+
+manySends('over gRPC', overGrpc);

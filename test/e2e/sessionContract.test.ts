@@ -1,0 +1,4 @@
+import { sessionContract } from '../support/sessionContract.js';
+import { overGrpc } from '../support/sessionDriver.js';
+
+sessionContract('over gRPC', overGrpc);

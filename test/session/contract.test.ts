@@ -1,0 +1,4 @@
+import { sessionContract } from '../support/sessionContract.js';
+import { inProcess } from '../support/sessionDriver.js';
+
+sessionContract('in process', inProcess);
