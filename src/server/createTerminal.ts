@@ -114,6 +114,7 @@ export function startTerminal({
   gate,
   supervisor,
   quota,
+  sessionBook,
 }: ServerContext): NonNullable<Handlers<typeof TerminalService>['startTerminal']> {
   return (request, call) => {
     const ask = {
@@ -131,8 +132,9 @@ export function startTerminal({
         ...(cwdUnder && { cwdUnder }),
         ...(mark && { request: mark }),
       };
-      const start = () => supervisor.start(permit.key, spec);
-      return { terminal: toTerminal(await quota.within(permit, start)) };
+      const terminal = await quota.within(permit, () => supervisor.start(permit.key, spec));
+      await sessionBook.terminalStarted(permit, terminal);
+      return { terminal: toTerminal(terminal) };
     });
   };
 }

@@ -157,6 +157,25 @@ export class SessionBook {
     }
   }
 
+  /**
+   * The session whose terminal has been started again goes on, also one that had exited before this
+   * server came. Never rejects: the process is there by now.
+   */
+  async terminalStarted({ target }: Permit, terminal: TerminalSnapshot): Promise<void> {
+    const { host, logger } = this.parts;
+    const { record } = terminal;
+    if (!host.service.listBackends().includes(record.backend)) return;
+    try {
+      await this.#left.adopt(target);
+      const session = this.#activities.get(pairName(target))?.published.get(target.id);
+      if (session?.uid === record.uid) {
+        await host.service.restarted(session.scope, session.id, terminal);
+      } else await this.#adopt(terminal);
+    } catch (error) {
+      logger.warn({ err: error, ...target }, 'a session could not go on with its new process');
+    }
+  }
+
   /** The session whose terminal has been deleted is over. */
   async terminalDeleted({ target, key }: Permit): Promise<void> {
     const session = this.#activities.get(pairName(target))?.published.get(target.id);

@@ -1,5 +1,6 @@
 /** Failures of the session service, whose codes callers branch on. */
 import type { SurvivingProcess } from '../supervisor/api.js';
+import type { Agent } from './agent.js';
 
 export const terminalSessionErrorCodes = [
   'DUPLICATE_BACKEND',
@@ -44,4 +45,17 @@ export class TerminalBackendCleanupError extends Error {
   ) {
     super(message, { cause });
   }
+}
+
+export function noSession(id: string): TerminalSessionError {
+  return new TerminalSessionError('NO_SESSION', `there is no session ${id}`);
+}
+
+export function ownerNotLive({ agent }: Agent): TerminalSessionError {
+  return new TerminalSessionError('OWNER_NOT_LIVE', `agent ${agent} is being disposed`);
+}
+
+/** @throws AggregateError when there is any failure */
+export function throwAll(failures: readonly unknown[], message: string): void {
+  if (failures.length > 0) throw new AggregateError(failures, message);
 }

@@ -53,6 +53,11 @@ export interface TerminalBackendSession {
   status(): TerminalSessionStatus;
   /** Idempotently close the captured owned process tree and await quiescence. */
   close(reason: string): Promise<void>;
+  /**
+   * For hosts that start the terminals of exited sessions again: goes on with the new process. A
+   * backend without it stays exited.
+   */
+  restarted?(terminal: TerminalSnapshot): Promise<void>;
 }
 
 /** Live backend-owned send; exactly one may be active per PTY session. */

@@ -9,6 +9,7 @@ import type {
   LiveItem,
   Supervisor,
   SurvivingProcess,
+  TerminalSnapshot,
 } from '../supervisor/api.js';
 import type { Clock } from './clock.js';
 import type { LeaseSource } from './leaseSource.js';
@@ -35,14 +36,17 @@ import { type SendContext, ShellSend } from './shellSend.js';
 /** Milliseconds that processes get between SIGTERM with SIGHUP and SIGKILL when a session is closed. */
 const CLOSE_GRACE_MS = 3_000;
 
-export interface ShellSessionParts {
+interface SessionProcess {
+  readonly pid: number | undefined;
+  /** Ordinal of the terminal's process instance. */
+  readonly instance: number;
+}
+
+export interface ShellSessionParts extends SessionProcess {
   readonly supervisor: Supervisor;
   readonly screens: Screens;
   readonly clock: Clock;
   readonly key: ScreenKey;
-  readonly pid: number | undefined;
-  /** Ordinal of the process instance that the session is about. */
-  readonly instance: number;
   readonly input: InputChannel;
   /** Another way in, for when the first was lost with the supervisor's connection. */
   readonly attach: () => Promise<InputChannel>;
@@ -60,6 +64,8 @@ export class ShellSession implements TerminalBackendSession {
   readonly #delta: RenderedDelta;
   readonly #setUp: Readiness;
   #input: InputChannel | undefined;
+  /** The process that the session is about now. */
+  #process: SessionProcess;
   #exit: ExitStatus | undefined;
   /** Holds the session until nothing of it can reach the terminal any more. */
   #send: ShellSend | undefined;
@@ -68,6 +74,7 @@ export class ShellSession implements TerminalBackendSession {
   constructor(parts: ShellSessionParts) {
     this.#parts = parts;
     this.#input = parts.input;
+    this.#process = { pid: parts.pid, instance: parts.instance };
     this.#marks = parts.secret === undefined ? undefined : new PromptMarks(parts.secret);
     this.#setUp = new Readiness({
       clock: parts.clock,
@@ -88,7 +95,7 @@ export class ShellSession implements TerminalBackendSession {
   }
 
   get pid(): number | undefined {
-    return this.#exit ? undefined : this.#parts.pid;
+    return this.#exit ? undefined : this.#process.pid;
   }
 
   /** Resolves when the session is ready for its first send and its mirror shows that. */
@@ -144,6 +151,15 @@ export class ShellSession implements TerminalBackendSession {
     return this.#exit ? exitedStatus(this.#exit) : { kind: 'running' };
   }
 
+  async restarted({ record: { pid, instance } }: TerminalSnapshot): Promise<void> {
+    if (instance <= this.#process.instance) return;
+    this.#process = { pid, instance };
+    this.#exit = undefined;
+    const ended = this.#input;
+    this.#input = undefined;
+    await ended?.[Symbol.asyncDispose]();
+  }
+
   /** @throws TerminalBackendCleanupError that names the survivors; closing may be tried again. */
   close(_reason: string): Promise<void> {
     this.#closing ??= this.#close().catch((error: unknown) => {
@@ -170,7 +186,7 @@ export class ShellSession implements TerminalBackendSession {
     if (item.kind === 'resized') return;
     for (const event of item.events) {
       if (event.type === 'pty.output') this.#sawOutput(event);
-      else if ((event.instance ?? 1) >= this.#parts.instance) {
+      else if ((event.instance ?? 1) >= this.#process.instance) {
         this.#exit = event;
         this.#setUp.sawExit();
         this.#send?.sawExit();

@@ -1,8 +1,16 @@
 /** The in-process registry of PTY backends and of the sessions that exact owners have. */
 import { randomBytes } from 'node:crypto';
+import type { TerminalSnapshot } from '../supervisor/api.js';
 import type { Agent } from './agent.js';
-import { OwnedSessions, type PendingSpawn, PublishedSession } from './ownedSessions.js';
-import { TerminalBackendCleanupError, TerminalSessionError } from './sessionError.js';
+import { type OwnedSessions, type PendingSpawn, PublishedSession } from './ownedSessions.js';
+import {
+  noSession,
+  ownerNotLive,
+  TerminalBackendCleanupError,
+  TerminalSessionError,
+  throwAll,
+} from './sessionError.js';
+import { SessionOwners } from './sessionOwners.js';
 import type {
   TerminalBackend,
   TerminalBackendSession,
@@ -38,9 +46,7 @@ export interface TerminalSessionServiceOptions {
 export class TerminalSessionService implements AsyncDisposable {
   readonly #issueId: (owner: Agent, request: TerminalSpawnRequest) => string;
   readonly #backends = new Map<string, TerminalBackend>();
-  /** In publication order. */
-  readonly #sessions = new Map<TerminalSessionId, PublishedSession>();
-  readonly #owners = new Map<Agent, { readonly sessions: OwnedSessions; detach: () => void }>();
+  readonly #owners = new SessionOwners();
   #disposal: Promise<void> | undefined;
 
   constructor(options: TerminalSessionServiceOptions = {}) {
@@ -95,11 +101,11 @@ export class TerminalSessionService implements AsyncDisposable {
       throw new TerminalSessionError('NO_BACKEND', `no backend of type ${request.type}`);
     }
     const { name } = request;
-    if (name !== undefined && this.#owners.get(owner)?.sessions.hasName(name)) {
+    if (name !== undefined && this.#owners.get(owner)?.hasName(name)) {
       throw new TerminalSessionError('DUPLICATE_NAME', `the owner has a session named ${name}`);
     }
 
-    const owned = this.#owned(owner);
+    const owned = this.#owners.of(owner);
     const abort = new AbortController();
     let settle = () => {};
     const settled = new Promise<void>((resolve) => {
@@ -114,14 +120,13 @@ export class TerminalSessionService implements AsyncDisposable {
       const id = (adopted ?? this.#issueId(owner, request)) as TerminalSessionId;
       const session = await this.#setUp(owned, backend, owner, id, request, abort.signal);
       const published = new PublishedSession(id, owner, request.type, name, session);
-      this.#sessions.set(id, published);
-      owned.published.add(published);
+      this.#owners.publish(published);
       return { ...published.snapshot(), motd: session.motd };
     } finally {
       signal?.removeEventListener('abort', forward);
       owned.pending.delete(pending);
       settle();
-      this.#forgetIfEmpty(owner);
+      this.#owners.forgetIfEmpty(owner);
     }
   }
 
@@ -131,7 +136,7 @@ export class TerminalSessionService implements AsyncDisposable {
    * @returns true across the entire spawn-to-close interval, with no publication gap.
    */
   hasOwnerActivity(owner: Agent): boolean {
-    return this.#owners.get(owner)?.sessions.active ?? false;
+    return this.#owners.get(owner)?.active ?? false;
   }
 
   /**
@@ -147,7 +152,7 @@ export class TerminalSessionService implements AsyncDisposable {
     request: TerminalSendRequest,
   ): TerminalSendOperation {
     this.#checkOpen();
-    const published = this.#find(owner, id);
+    const published = this.#owners.find(owner, id);
     checkLive(owner);
     if (published.closing) throw noSession(id);
     if (published.send) {
@@ -170,7 +175,7 @@ export class TerminalSessionService implements AsyncDisposable {
    * @returns bounded retained text and pagination metadata.
    */
   read(owner: Agent, id: TerminalSessionId, request: TerminalReadRequest = {}): TerminalReadResult {
-    return this.#find(owner, id).session.read(request);
+    return this.#owners.find(owner, id).session.read(request);
   }
 
   /**
@@ -185,7 +190,7 @@ export class TerminalSessionService implements AsyncDisposable {
     id: TerminalSessionId,
     signal: TerminalSignal,
   ): Promise<TerminalSignalResult> {
-    return this.#find(owner, id).session.signal(signal);
+    return this.#owners.find(owner, id).session.signal(signal);
   }
 
   /**
@@ -196,13 +201,21 @@ export class TerminalSessionService implements AsyncDisposable {
    * @returns true for a newly closed session, false when the same close is already in flight.
    */
   async kill(owner: Agent, id: TerminalSessionId, reason = 'model request'): Promise<boolean> {
-    const published = this.#find(owner, id);
+    const published = this.#owners.find(owner, id);
     const joined = published.closing;
     await published.close(reason);
-    this.#sessions.delete(id);
-    this.#owners.get(owner)?.sessions.published.delete(published);
-    this.#forgetIfEmpty(owner);
+    this.#owners.remove(published);
     return !joined;
+  }
+
+  /**
+   * Tell an owned session that its durable terminal has been started again.
+   * @param owner - exact session owner.
+   * @param id - target PTY identity.
+   * @param terminal - as it is now.
+   */
+  async restarted(owner: Agent, id: TerminalSessionId, terminal: TerminalSnapshot): Promise<void> {
+    await this.#owners.find(owner, id).session.restarted?.(terminal);
   }
 
   /**
@@ -211,7 +224,7 @@ export class TerminalSessionService implements AsyncDisposable {
    * @returns owner-visible snapshots in publication order.
    */
   list(owner: Agent): TerminalSessionSnapshot[] {
-    const published = this.#owners.get(owner)?.sessions.published ?? [];
+    const published = this.#owners.get(owner)?.published ?? [];
     return [...published].map((each) => each.snapshot());
   }
 
@@ -233,10 +246,10 @@ export class TerminalSessionService implements AsyncDisposable {
     await Promise.resolve();
     const reason = disposing();
     const failures = await Promise.all(
-      [...this.#owners.keys()].map((owner) => this.#endOwner(owner, reason, 'service disposal')),
+      this.#owners.owners.map((owner) => this.#owners.end(owner, reason, 'service disposal')),
     );
     this.#backends.clear();
-    report(failures.flat(), 'disposing the session service: clean-up failed');
+    throwAll(failures.flat(), 'disposing the session service: clean-up failed');
   }
 
   /** A session that was not aborted, whatever its backend made of the abort. */
@@ -267,48 +280,6 @@ export class TerminalSessionService implements AsyncDisposable {
     throw signal.reason;
   }
 
-  /** The owner's sessions, with the one clean-up attached to its scope. */
-  #owned(owner: Agent): OwnedSessions {
-    const known = this.#owners.get(owner);
-    if (known) return known.sessions;
-    const sessions = new OwnedSessions();
-    const detach = owner.onDispose(async () => {
-      const reason = ownerNotLive(owner);
-      report(
-        await this.#endOwner(owner, reason, 'owner disposal'),
-        `closing the sessions of agent ${owner.agent} failed`,
-      );
-    });
-    this.#owners.set(owner, { sessions, detach });
-    return sessions;
-  }
-
-  async #endOwner(owner: Agent, abort: unknown, closeReason: string) {
-    const owned = this.#owners.get(owner);
-    if (!owned) return [];
-    const { closed, failures } = await owned.sessions.end(abort, closeReason);
-    for (const { id } of closed) this.#sessions.delete(id);
-    this.#forgetIfEmpty(owner);
-    return failures;
-  }
-
-  #forgetIfEmpty(owner: Agent): void {
-    const owned = this.#owners.get(owner);
-    if (!owned?.sessions.empty) return;
-    owned.detach();
-    this.#owners.delete(owner);
-  }
-
-  /** @throws NO_SESSION, FOREIGN_SESSION */
-  #find(owner: Agent, id: TerminalSessionId): PublishedSession {
-    const published = this.#sessions.get(id);
-    if (!published) throw noSession(id);
-    if (published.owner !== owner) {
-      throw new TerminalSessionError('FOREIGN_SESSION', `session ${id} belongs to another owner`);
-    }
-    return published;
-  }
-
   #checkOpen(): void {
     if (this.#disposal) throw disposing();
   }
@@ -318,18 +289,6 @@ function checkLive(owner: Agent): void {
   if (!owner.live) throw ownerNotLive(owner);
 }
 
-function noSession(id: TerminalSessionId): TerminalSessionError {
-  return new TerminalSessionError('NO_SESSION', `there is no session ${id}`);
-}
-
-function ownerNotLive(owner: Agent): TerminalSessionError {
-  return new TerminalSessionError('OWNER_NOT_LIVE', `agent ${owner.agent} is being disposed`);
-}
-
 function disposing(): TerminalSessionError {
   return new TerminalSessionError('SERVICE_DISPOSING', 'the session service is being disposed');
-}
-
-function report(failures: readonly unknown[], message: string): void {
-  if (failures.length > 0) throw new AggregateError(failures, message);
 }

@@ -7,6 +7,7 @@ import {
   WaitReason,
 } from '../../src/gen/public/grantty/v1/session_service_pb.js';
 import { type TerminalRef, TerminalState } from '../../src/gen/public/grantty/v1/terminal_pb.js';
+import { plainBash } from '../support/plainBash.js';
 import { startService, type TestService, type TokenSpec } from '../support/service.js';
 import { watchAll } from '../support/streams.js';
 
@@ -43,7 +44,7 @@ describe('sessions over gRPC', () => {
   let client: Client;
 
   beforeEach(async () => {
-    service = await startService();
+    service = await startService({ bash: plainBash });
     client = service.client();
   });
   afterEach(() => service[Symbol.asyncDispose]());
@@ -229,6 +230,30 @@ describe('sessions over gRPC', () => {
     await send(terminal, '', { submit: false });
   });
 
+  it('go on with the new process when their terminal is started again, also at the next server', async () => {
+    const { terminal } = await spawn({ name: 'again' });
+    await send(terminal, 'x=old; cd /usr; exit 3');
+    await client.terminals.startTerminal({ terminal });
+    const { text, result } = await send(terminal, 'echo "x=$x in $PWD"');
+    expect(text).toMatch(/\nx= in (?!\/usr).*\n/);
+    expect(result.waitReason).toBe(WaitReason.STDIN_READ);
+    const [listed] = await list();
+    expect(listed).toMatchObject({ name: 'again', status: { kind: { case: 'running' } } });
+    const { terminal: record } = await client.terminals.getTerminal({ terminal });
+    expect(listed?.pid).toBe(record?.pid);
+    const last = await send(terminal, 'exit 4');
+    const exited = { case: 'exited', value: { exitCode: 4 } };
+    expect(last.result.sessionStatus?.kind).toMatchObject(exited);
+
+    await service.restartServer();
+    client = service.client();
+    expect(await list()).toEqual([]);
+    await client.terminals.startTerminal({ terminal });
+    expect((await list()).map(({ name }) => name)).toEqual(['again']);
+    expect((await send(terminal, 'echo there')).text).toMatch(/\nthere\n/);
+    expect((await client.sessions.close({ terminal })).closed).toBe(true);
+  });
+
   it('end with their terminal: a deleted one leaves no session behind', async () => {
     const { terminal } = await spawn({ name: 'gone' });
     await send(terminal, 'exit');
@@ -269,7 +294,7 @@ describe('sessions over gRPC', () => {
   });
 
   describe('to whom constraints apply', () => {
-    const shell = ['/bin/bash'];
+    const shell = [plainBash];
     const refused: readonly (readonly [string, TokenSpec, object])[] = [
       ['another command', { constraints: { commands: [['/bin/sh']] } }, {}],
       ['a directory outside', { constraints: { cwd_under: ['/usr'] } }, { cwd: '/tmp' }],

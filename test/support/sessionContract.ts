@@ -5,8 +5,10 @@ import type { DrivenSession, SessionDriver } from './sessionDriver.js';
 const VIEWPORT_BYTES = 256 * 1024;
 const IGNORES_ITS_END = `(trap '' TERM HUP; while :; do sleep 1; done) &`;
 
+const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
+
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
+  while (!(await holds())) await pause();
 }
 
 /** @param carrier - how the calls travel, for the test's name */
@@ -248,7 +250,10 @@ export function sessionContract(carrier: string, open: () => Promise<SessionDriv
         const published = spawning.then((made) => {
           spawned = made;
         });
-        while (spawned === undefined) expect(await driver.hasActivity('worker')).toBe(true);
+        while (spawned === undefined) {
+          expect(await driver.hasActivity('worker')).toBe(true);
+          await pause();
+        }
         await published;
         await spawned.send(IGNORES_ITS_END);
         let isClosed = false;
@@ -259,6 +264,7 @@ export function sessionContract(carrier: string, open: () => Promise<SessionDriv
           const isActive = await driver.hasActivity('worker');
           if (!isActive) await closing;
           expect(isActive || isClosed).toBe(true);
+          await pause();
         }
         expect(await driver.hasActivity('worker')).toBe(false);
       });
