@@ -2,6 +2,7 @@ import { openSessions, type Sessions } from '../../src/app/sessions.js';
 import { AgentScope } from '../../src/session/agent.js';
 import type { ShellSend } from '../../src/session/shellSend.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
+import { plainBash } from '../support/plainBash.js';
 import { name, owner, startRegistry, type TestRegistry } from '../support/registry.js';
 import { workerEntry } from '../support/workerEntry.js';
 
@@ -25,8 +26,9 @@ describe('a session that an earlier process left behind', () => {
 
   beforeEach(async () => {
     registry = await startRegistry();
-    earlier = openSessions({ ...registry, workerEntry });
-    later = openSessions({ ...registry, supervisor: blind(registry.supervisor), workerEntry });
+    earlier = openSessions({ ...registry, workerEntry, bash: plainBash });
+    const supervisor = blind(registry.supervisor);
+    later = openSessions({ ...registry, supervisor, workerEntry, bash: plainBash });
   });
   afterEach(async () => {
     await later[Symbol.asyncDispose]();

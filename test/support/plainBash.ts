@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const dir = mkdtempSync(join(tmpdir(), 'grantty-bash-'));
+const dir = mkdtempSync(join(tmpdir(), 'plain-bash-'));
 process.once('exit', () => rmSync(dir, { recursive: true, force: true }));
 
 /** Path of a program that becomes bash. */
