@@ -121,6 +121,21 @@ export const configuration = z.strictObject({
       retain_seconds: logSeconds.optional(),
     })
     .prefault({}),
+  /** Control groups of terminals, see docs/operations.md. */
+  cgroups: z
+    .strictObject({
+      use: z.enum(['never', 'if-possible', 'required']).default('never'),
+      /** Of all processes of one terminal together. Absent: no limit. */
+      memory_bytes: z
+        .int()
+        .min(1024 ** 2)
+        .max(1024 ** 4)
+        .optional(),
+      processes: z.int().min(4).max(4_194_304).optional(),
+      /** 100 is one processor. */
+      cpu_percent: z.int().min(1).max(100_000).optional(),
+    })
+    .prefault({}),
   audit: z
     .strictObject({
       /** Where the trail is kept. Absent: `audit` in the state directory. */

@@ -9,6 +9,7 @@ import {
 } from '../supervisor/detached.js';
 import { endingSignals } from '../supervisor/endingSignals.js';
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
+import { openCgroups } from './cgroups.js';
 import {
   type Configuration,
   ConfigurationError,
@@ -23,7 +24,7 @@ import { loggerOf } from './logger.js';
 import { supervisorLimits } from './supervisorLimits.js';
 
 export interface SuperviseFlags {
-  /** The server's configuration: of it `state_dir`, `run_as`, `log`, `limits` and `listen` count here. */
+  /** The server's configuration: of it `state_dir`, `run_as`, `log`, `cgroups`, `limits` and `listen` count here. */
   readonly config?: string;
   readonly stateDir?: string;
   /** Where the server listens: children may share its user only if that is loopback. */
@@ -38,12 +39,16 @@ export interface SuperviseFlags {
   readonly tell: (line: string) => void;
 }
 
-type Settings = Pick<Configuration, 'state_dir' | 'run_as' | 'log' | 'limits' | 'listen'>;
+type Settings = Pick<
+  Configuration,
+  'state_dir' | 'run_as' | 'log' | 'cgroups' | 'limits' | 'listen'
+>;
 
 /** A development server keeps to loopback, with the current user as the one owner. */
 const DEV_SETTINGS: Settings = {
   run_as: { mode: 'shared-uid' },
   log: { level: 'info', sync: 'interval' },
+  cgroups: configuration.shape.cgroups.parse(undefined),
   limits: configuration.shape.limits.parse(undefined),
 };
 
@@ -75,6 +80,7 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
     uid: process.getuid?.() ?? 0,
     allowSharedUid: flags.allowSharedUid ?? false,
   });
+  const cgroups = await openCgroups(settings.cgroups, log);
   using ending = endingSignals();
   const socket = supervisorSocket(stateDir.path);
   await superviseDetached({
@@ -90,6 +96,7 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
         version: flags.version,
         log,
         hurry: ending.hurry,
+        cgroups,
         logSync: settings.log.sync,
         limits: supervisorLimits(settings),
         locator: () => `unix:${socket}`,

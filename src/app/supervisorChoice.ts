@@ -14,6 +14,7 @@ import { SUPERVISOR_LOCK, SUPERVISOR_PID, supervisorSocket } from '../supervisor
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import type { Isolation } from '../supervisor/isolation.js';
 import { connectSupervisor } from '../supervisor/socket/socketClient.js';
+import { openCgroups } from './cgroups.js';
 import type { Configuration } from './config.js';
 import { supervisorLimits } from './supervisorLimits.js';
 
@@ -65,6 +66,7 @@ async function supervise(options: SupervisorOptions): Promise<Supervisor> {
       version,
       log: logger,
       hurry,
+      cgroups: await openCgroups(config.cgroups, logger),
       logSync: config.log.sync,
       limits: supervisorLimits(config),
       locator,

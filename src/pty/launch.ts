@@ -1,4 +1,5 @@
 /** What is executed first in a forked child, and how it comes to be nothing but the command. */
+import { join } from 'node:path';
 import { isEnvName } from '../core/envNames.js';
 import { fieldInvalid } from '../core/errors.js';
 import { changeUser, type RunAs } from './runAs.js';
@@ -43,14 +44,22 @@ done
 ${rest}`;
 }
 
+/** Puts the process into a control group before anything of the command can fork. Without it, nothing runs. */
+const JOIN_GROUP = 'echo $$ >"$1" || exit 126; shift; exec "$@"';
+
 /**
  * `launch` with what comes before it in the same process, so that the pid stays: the change of user,
  * then the closing of descriptors, then its environment. Until then the variables have other names
  * and act on nothing: not on the change of user, which starts as root, and not on what sees
  * descriptors of others. Their values are in no argv, which everybody may read.
+ * @param cgroup directory of the control group to be in; joined as the user of this process
  * @throws FIELD_INVALID for a variable that cannot be set
  */
-export function childLaunch({ argv, env }: Launch, runAs: RunAs | undefined): Launch {
+export function childLaunch(
+  { argv, env }: Launch,
+  runAs: RunAs | undefined,
+  cgroup?: string,
+): Launch {
   if (!argv[0]?.startsWith('/')) throw new Error('the command to launch must be absolute');
   const carried: string[] = [];
   const carriers: Record<string, string> = {};
@@ -64,6 +73,7 @@ export function childLaunch({ argv, env }: Launch, runAs: RunAs | undefined): La
   }
   return {
     argv: [
+      ...(cgroup === undefined ? [] : [...shell(JOIN_GROUP), join(cgroup, 'cgroup.procs')]),
       ...(runAs ? changeUser(runAs) : []),
       ...shell(closeInherited(giveNames(carried))),
       ...argv,

@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { type SignalName, signalNumbers } from '../core/signals.js';
+import type { Cgroup } from './cgroup.js';
 import { ignoresSignal, type ProcessInfo, readProcess, scanProcesses } from './processTable.js';
 
 export type { ProcessInfo } from './processTable.js';
@@ -23,6 +24,8 @@ export interface TreeMarks {
    * of its ancestors (PR_SET_CHILD_SUBREAPER, prctl(2)), so that few environments have to be read.
    */
   readonly isOurs?: boolean;
+  /** Where the instance has one. */
+  readonly cgroup?: Cgroup | undefined;
 }
 
 /** Environments read at one time: few files open, and I/O threads left for others. */
@@ -61,6 +64,7 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
       }),
     );
   }
+  for (const pid of (await marks.cgroup?.pids()) ?? []) inTree.add(pid);
   addDescendants(inTree, unsettled);
   inTree.delete(process.pid);
   return table.processes.filter(({ pid }) => inTree.has(pid));
@@ -146,8 +150,9 @@ export async function endTree(
   let quietScans = 0;
   let wait = FIRST_LOOK_MS;
   for (let isFirst = true; ; isFirst = false) {
+    if (isFirst && signals.includes('SIGKILL') && signals.length === 1) await marks.cgroup?.kill();
     const found = await findTree(marks);
-    if (found.length === 0) {
+    if (found.length === 0 && !(await marks.cgroup?.isPopulated())) {
       quietScans += 1;
       if (quietScans === 2) return [];
       continue;

@@ -20,6 +20,8 @@ export interface PtySpec {
   readonly size: TerminalSize;
   /** Absent: as the user of this process. */
   readonly runAs?: RunAs | undefined;
+  /** Directory of the control group that the child is in from the first moment. */
+  readonly cgroup?: string | undefined;
 }
 
 export interface PtyExit {
@@ -178,7 +180,7 @@ interface ChildEnd {
  * way after it was checked leads nowhere, although the change happens with this process's rights.
  */
 function fork(spec: PtySpec, onExit: (exitCode: number, signal: number) => void): ForkedPty {
-  const { argv, env } = childLaunch({ argv: spec.command, env: spec.env }, spec.runAs);
+  const { argv, env } = childLaunch({ argv: spec.command, env: spec.env }, spec.runAs, spec.cgroup);
   const directory = openDirectory(spec.cwd);
   try {
     return forkPty({

@@ -1,6 +1,7 @@
 /** What every terminal of one supervisor shares. */
 import { readFileSync } from 'node:fs';
 import type { TerminalTuple } from '../core/names.js';
+import type { Cgroups } from '../pty/cgroup.js';
 import type { EventLogOptions } from '../store/eventLog.js';
 import { Admission } from './admission.js';
 import type { InProcessOptions } from './inProcess.js';
@@ -32,6 +33,8 @@ export interface SupervisorContext {
   /** Sealing and retention of logs, see `EventLogOptions`. */
   readonly logOptions: Pick<EventLogOptions, 'log' | 'maxBytes' | 'retainBytes'>;
   readonly logQuota: LogQuota;
+  /** Absent: processes are found by what /proc says of them. */
+  readonly cgroups?: Cgroups | undefined;
   /** /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   readonly log: Log;
@@ -64,6 +67,7 @@ export function makeContext(
       ...(limits.logSealBytes !== undefined && { maxBytes: limits.logSealBytes }),
       ...(limits.logRetainBytes !== undefined && { retainBytes: limits.logRetainBytes }),
     },
+    cgroups: options.cgroups,
     logQuota: new LogQuota(limits.logBytesPerOwner),
     bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
     log,

@@ -1,6 +1,7 @@
 import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark } from '../core/terminal.js';
+import type { Cgroups } from '../pty/cgroup.js';
 import { scanResources } from '../store/metadata.js';
 import { recoverResource } from '../store/recoveredResource.js';
 import type {
@@ -40,6 +41,8 @@ export interface InProcessOptions {
   /** Milliseconds since the Unix epoch. */
   readonly now?: () => number;
   readonly ticker?: Ticker;
+  /** Gives each instance a control group of its own. */
+  readonly cgroups?: Cgroups | undefined;
   /** Aborted when the end cannot wait: what is being stopped is killed. */
   readonly hurry?: AbortSignal;
 }

@@ -6,6 +6,7 @@ import type { ExitEvent, ExitStatus, TerminalSize } from '../core/event.js';
 import type { ExitReason } from '../core/exitReason.js';
 import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
+import type { Cgroup } from '../pty/cgroup.js';
 import { resolveCommand, resolveCwd } from '../pty/command.js';
 import { childEnvironment } from '../pty/environment.js';
 import { foregroundState, signalForeground } from '../pty/foreground.js';
@@ -27,6 +28,7 @@ const SYNC_INTERVAL_MS = 100;
 export interface Launch {
   readonly nonce: string;
   readonly spec: PtySpec;
+  readonly cgroup: Cgroup | undefined;
 }
 
 /**
@@ -45,7 +47,12 @@ export async function prepareLaunch(
   const env = childEnvironment({ account, agent, session, terminal: id, instance: nonce, request });
   const cwd = await resolveCwd(record.cwd, { cwdUnder, runAs });
   const argv = await resolveCommand(command, { path: env.PATH, cwd, runAs });
-  return { nonce, spec: { command: argv, env, cwd, size, ...(runAs && { runAs }) } };
+  const cgroup = await context.cgroups?.make(nonce);
+  return {
+    nonce,
+    cgroup,
+    spec: { command: argv, env, cwd, size, ...(runAs && { runAs }), cgroup: cgroup?.path },
+  };
 }
 
 /** What a next instance of the terminal would run. */
@@ -105,6 +112,7 @@ export class Instance {
       startTime,
       sessionId: pid,
       nonce: launch.nonce,
+      cgroup: launch.cgroup,
       isOurs: true,
       // Asked anew at each scan: a stop may wait for survivors while another terminal gets the number.
       get ttyDevice() {
@@ -187,6 +195,7 @@ export class Instance {
     this.#pipeline.stop();
     this.#closed = true;
     this.#pty.close();
+    await this.marks.cgroup?.remove();
     await this.#log.close();
   }
 

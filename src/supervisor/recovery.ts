@@ -22,7 +22,7 @@ const SUPERVISOR_LOST: ExitReason = 'supervisor-lost';
  * another program wrote by the specification alone gets a uid.
  */
 export async function recover(
-  context: Pick<SupervisorContext, 'bootId' | 'logOptions' | 'now'>,
+  context: Pick<SupervisorContext, 'bootId' | 'cgroups' | 'logOptions' | 'now'>,
   dir: string,
   found: RecoveredResource,
 ): Promise<RecoveredResource> {
@@ -32,7 +32,8 @@ export async function recover(
   const rebooted = marks !== undefined && marks.bootId !== context.bootId;
   if (marks && !rebooted) {
     const { nonce, startTime } = marks;
-    const leftover = { pid, startTime, sessionId: pid, ttyDevice: 0, nonce };
+    const cgroup = context.cgroups?.find(nonce);
+    const leftover = { pid, startTime, sessionId: pid, ttyDevice: 0, nonce, cgroup };
     await endTree(leftover, { signals: ['SIGHUP', 'SIGKILL'], graceMs: LEFTOVER_GRACE_MS });
   }
   const log = await EventLog.open(dir, context.logOptions);

@@ -282,8 +282,10 @@ export class Terminal {
 
   async #end(signals: readonly SignalName[], graceMs: number, lease: Lease): Promise<EndResult> {
     this.context.leases.check(lease);
-    const marks = this.#instance?.marks ?? recordedMarks(this.record, this.context.bootId);
-    const result = await endInstance(marks, { signals, graceMs, ended: this.#ended });
+    const marks = this.#instance?.marks ?? recordedMarks(this.record, this.context);
+    const isConfined = this.context.isolation.mode !== 'shared-uid';
+    const spec = { signals, graceMs, isConfined, ended: this.#ended };
+    const result = await endInstance(marks, spec);
     const { exit } = this.record;
     return { ...result, ...(exit && { exit }) };
   }

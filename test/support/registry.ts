@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { ExitEvent, TerminalEvent } from '../../src/core/event.js';
 import type { Name } from '../../src/core/names.js';
+import type { Cgroups } from '../../src/pty/cgroup.js';
 import type { CreateSpec, Lease, Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
@@ -32,6 +33,7 @@ export async function startRegistry(
     now?: () => number;
     limits?: Partial<SupervisorLimits>;
     ticker?: Ticker;
+    cgroups?: Cgroups;
     hurry?: AbortSignal;
   } = {},
 ): Promise<TestRegistry> {
@@ -45,6 +47,7 @@ export async function startRegistry(
     locator: ({ id }) => `test:${id}`,
     ...(options.now && { now: options.now }),
     ...(options.limits && { limits: options.limits }),
+    ...(options.cgroups && { cgroups: options.cgroups }),
     ...(options.ticker && { ticker: options.ticker }),
     ...(options.hurry && { hurry: options.hurry }),
   });
