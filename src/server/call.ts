@@ -27,7 +27,10 @@ export const malformed = Symbol('malformed message');
 export type Incoming = unknown | typeof malformed;
 
 export function malformedMessage(): Error {
-  return fieldInvalid('request', 'is no valid message of its type');
+  return fieldInvalid(
+    'request',
+    'is no valid message of its type; in its maps the key "__proto__" is none',
+  );
 }
 
 type Surface =

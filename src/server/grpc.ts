@@ -92,14 +92,35 @@ function methodDefinition(
   };
 }
 
+/** Field 1, nine bytes: how an entry of a map begins whose key is `__proto__`. */
+const PROTO_KEY = Buffer.from('\n\u0009__proto__');
+
+/**
+ * The runtime keeps maps in plain objects, where that key would be lost without a word. The same bytes
+ * elsewhere in such a message are of no use either: no name, id or command begins like that.
+ */
 function decoder(schema: DescMessage): (bytes: Uint8Array) => Incoming {
+  const hasMaps = holdsMaps(schema);
   return (bytes) => {
     try {
+      if (
+        hasMaps &&
+        Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(PROTO_KEY)
+      ) {
+        return malformed;
+      }
       return fromBinary(schema, bytes);
     } catch {
       return malformed;
     }
   };
+}
+
+function holdsMaps(schema: DescMessage): boolean {
+  return schema.fields.some(
+    (field) =>
+      field.fieldKind === 'map' || (field.fieldKind === 'message' && holdsMaps(field.message)),
+  );
 }
 
 /** Passes bytes through, so that one encoding serves many streams. */

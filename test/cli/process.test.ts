@@ -1,7 +1,7 @@
 /** `ctx` as its users run it: the built program in processes of their own, on pipes and on a terminal. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -77,6 +77,59 @@ function ctx(
 }
 
 describe('ctx on pipes', () => {
+  it('says in one line that its output cannot be written', async () => {
+    const full = await open('/dev/full', 'w');
+    try {
+      for (const args of [['version'], ['--help']]) {
+        const child = spawn(process.execPath, [MAIN, ...args], {
+          stdio: ['ignore', full.fd, 'pipe'],
+        });
+        let said = '';
+        child.stderr?.on('data', (chunk) => {
+          said += chunk;
+        });
+        expect(await once(child, 'close')).toEqual([1, null]);
+        expect(said).toMatch(/^ctx: standard output cannot be written: ENOSPC[^\n]*\n$/);
+      }
+    } finally {
+      await full.close();
+    }
+  });
+
+  it.each(['127.0.0.1:65536', '127.0.0.1:0', '[::1]:99999'])(
+    'takes %s for no address of a server',
+    async (address) => {
+      const { code, stderr } = await ctx(['terminal', 'list'], '', { GRANTTY_ADDRESS: address });
+      expect(code).toBe(2);
+      expect(stderr).toBe(`ctx: "${address}" is not an address: a port is from 1 to 65535\n`);
+    },
+  );
+
+  it('refuses a key that would be lost on its way', async () => {
+    const { code, stderr } = await ctx(['terminal', 'create', 'a', '--label', '__proto__=x']);
+    expect(code).toBe(2);
+    expect(stderr).toBe('ctx: --label "__proto__": the key is reserved\n');
+  });
+
+  it('exports what was printed as recordings and as text', async () => {
+    const script = 'printf "caf\\303"; sleep 0.2; printf "\\251 \\033[1mbold\\033[0m"; exit 3';
+    await ctx(['terminal', 'run', 'a', '--id', 'recorded', '--', 'sh', '-c', script]);
+    const lines = async (format: string) =>
+      (await ctx(['terminal', 'export', 'recorded', '--format', format])).stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    const [header, ...events] = await lines('asciicast-v3');
+    expect(header).toMatchObject({ version: 3, term: { cols: 80, rows: 24 } });
+    expect(events.at(-1)).toEqual([expect.any(Number), 'x', '3']);
+    const played = (of: unknown[][]) =>
+      of.flatMap(([, code, data]) => (code === 'o' ? [data] : [])).join('');
+    expect(played(events)).toBe('café \x1b[1mbold\x1b[0m');
+    expect(played((await lines('asciicast-v2')).slice(1))).toBe(played(events));
+    const { stdout } = await ctx(['terminal', 'export', 'recorded', '--format', 'text']);
+    expect(stdout).toBe('café bold');
+  });
+
   it('tells its version', async () => {
     const { version } = JSON.parse(
       await readFile(new URL('../../package.json', import.meta.url), 'utf8'),

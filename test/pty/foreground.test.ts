@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { foregroundGroup, foregroundState, signalForeground } from '../../src/pty/foreground.js';
 import { readProcess } from '../../src/pty/processTable.js';
 import { eventually, openScript, openTerminal } from './openTerminal.js';
@@ -29,6 +29,22 @@ describe('the foreground of a terminal', () => {
     expect(await signalForeground(marks, 'SIGINT')).toBe(group);
     await pty.send(Buffer.from('echo "code $?"\n'), allow);
     await seen('code 130\r\n');
+  });
+
+  it('is refused a signal in clear words where it runs as another user', async () => {
+    const { marks, seen } = await shellRunning('sh -c "echo re""ady; exec sleep 60"');
+    await seen('ready\r\n');
+    const kill = jest.spyOn(process, 'kill').mockImplementation(() => {
+      throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' });
+    });
+    try {
+      await expect(signalForeground(marks, 'SIGINT')).rejects.toMatchObject({
+        reason: 'FIELD_INVALID',
+        violations: [{ field: 'signal' }],
+      });
+    } finally {
+      kill.mockRestore();
+    }
   });
 
   it('gets a signal also when its first process has ended', async () => {

@@ -1,5 +1,5 @@
 /** What the unary calls do, once they are allowed. */
-import { type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { create as fromInitOf, type MessageInitShape, toBinary, toJson } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
 import type { Name } from '../../src/core/names.js';
@@ -77,6 +77,26 @@ describe('unary calls', () => {
         name: 'shown',
         createdBy: { subject: 'alice', grantIds: ['maker'] },
       });
+    });
+
+    it('refuses a map with the key __proto__, which would be lost, and not the text elsewhere', async () => {
+      const path = '/grantty.v1.TerminalService/CreateTerminal';
+      const bytes = (request: MessageInitShape<typeof terminals.createTerminal.input>) =>
+        Buffer.from(
+          toBinary(
+            terminals.createTerminal.input,
+            fromInitOf(terminals.createTerminal.input, request),
+          ),
+        );
+      const lost = bytes({ agent: 'a', labels: { placehold: 'x' } });
+      lost.write('__proto__', lost.indexOf('placehold'), 'latin1');
+      expect(await refusal(harness.raw(path, lost, token))).toMatchObject({
+        code: status.INVALID_ARGUMENT,
+        reason: 'FIELD_INVALID',
+      });
+      expect(created()).toBeUndefined();
+      await create({ agent: 'a', command: ['echo', '__proto__'], labels: { k: '__proto__' } });
+      expect(created()).toMatchObject({ command: ['echo', '__proto__'] });
     });
 
     it("fills in session, id, size and the owner's shell and home", async () => {
@@ -289,11 +309,12 @@ describe('unary calls', () => {
     it('tells that the process has gone, with what it failed on', async () => {
       await harness.supervisor.terminals.get('1000/t1')?.exit();
       for (const call of [
-        write('x'),
-        harness.unary(terminals.resize, { ...ref('t1'), size: { columns: 9, rows: 9 } }, token),
-        harness.unary(terminals.signal, { ...ref('t1'), signal: Signal.INT }, token),
+        () => write('x'),
+        () =>
+          harness.unary(terminals.resize, { ...ref('t1'), size: { columns: 9, rows: 9 } }, token),
+        () => harness.unary(terminals.signal, { ...ref('t1'), signal: Signal.INT }, token),
       ]) {
-        const refused = await refusal(call);
+        const refused = await refusal(call());
         expect(refused).toMatchObject({
           code: status.FAILED_PRECONDITION,
           reason: 'TERMINAL_EXITED',
