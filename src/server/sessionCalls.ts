@@ -6,12 +6,13 @@ import type {
   ListSessionsRequest,
   SessionService,
 } from '../gen/public/grantty/v1/session_service_pb.js';
-import { admit, authorizeOwn, grantMissing, ownerOf, seconds } from './authorize.js';
+import { admit, authorizeOwn } from './authorize.js';
 import type { ServerContext } from './context.js';
 import { checkTitle } from './fields.js';
 import type { Handlers } from './grpc.js';
 import { callerOf, perform, recordOutcome, withDecision } from './perform.js';
 import { storedTarget } from './refs.js';
+import { grantMissing, ownerOf, seconds } from './resolveTarget.js';
 import { sessionScreens } from './sessionScreens.js';
 import { sessionSendCalls } from './sessionSendCalls.js';
 import { spawn } from './sessionSpawn.js';

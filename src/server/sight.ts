@@ -4,9 +4,10 @@ import type { Capability } from '../core/capability.js';
 import { findGrant } from '../core/grant.js';
 import type { TerminalTuple } from '../core/names.js';
 import { authenticate, endOf } from './authentication.js';
-import { askPolicy, seconds, tupleOf } from './authorize.js';
+import { askPolicy } from './authorize.js';
 import { DecisionDraft } from './decisionDraft.js';
 import type { Caller, Gate } from './gate.js';
+import { seconds, tupleOf } from './resolveTarget.js';
 
 /** What a caller sees of many terminals. */
 export interface Sight {
