@@ -24,16 +24,18 @@ const ROWS = [
 /** Milliseconds after which the bench has failed: it takes less than ten minutes. */
 const DEADLINE_MS = 15 * 60_000;
 
-const USAGE = `node bench/main.mjs [--quick] [--row NAME]...
+const USAGE = `node bench/main.mjs [--quick] [--row NAME]... [--growth]
 
   --quick     tiny sizes: shows that every row works, and no figure that counts
   --row NAME  only these: ${ROWS.join(', ')}
+  --growth    instead: how cost grows, as curves in docs/img (six minutes)
 
-Writes bench/results.json unless --row or --quick is given.`;
+Writes bench/results.json unless --row, --growth or --quick is given.`;
 
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
+    growth: { type: 'boolean', default: false },
     row: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
   },
@@ -44,6 +46,7 @@ if (values.help || unknown.length > 0) {
   process.exit(values.help ? 0 : 2);
 }
 
+const chosen = values.growth ? ['growth'] : values.row.length > 0 ? values.row : ROWS;
 const bench = await new Bench({ quick: values.quick }).open();
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, async () => {
@@ -64,7 +67,7 @@ try {
     `${cpus().length} × ${cpus()[0].model}, Linux ${release()}, Node.js ${process.version}`,
   );
   if (values.quick) console.log('--quick: none of these figures counts');
-  for (const name of values.row.length > 0 ? values.row : ROWS) {
+  for (const name of chosen) {
     const begin = performance.now();
     const { measure } = await import(`./rows/${name}.mjs`);
     try {
@@ -89,7 +92,7 @@ const remarks = bench.rows.flatMap(({ name, skipped, note }) => {
   return note ? [`${name}: ${note}`] : [];
 });
 for (const remark of new Set(remarks)) console.log(remark);
-if (!values.quick && values.row.length === 0) {
+if (!values.quick && chosen === ROWS) {
   const file = fileURLToPath(new URL('./results.json', import.meta.url));
   await writeResults(file, bench.rows);
   console.log(`\nwritten to ${file}`);

@@ -1,5 +1,6 @@
 // Terminals whose command ends at once, eight at a time: made, run, recorded, told.
 import { fileURLToPath } from 'node:url';
+import { killCheck } from '../support/killCheck.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
 import { measure as ask, newId, startServer } from '../support/server.mjs';
 
@@ -9,10 +10,13 @@ const COMMAND = '/bin/true';
 export async function measure(bench) {
   const server = await startServer(bench);
   const count = bench.size(400, 16);
+  const seen = [];
   const rates = await interleave(
     {
       ours: async () => {
-        const flags = { id: `${newId()}-`, count, parallel: 8 };
+        const id = `${newId()}-`;
+        const flags = { id, count, parallel: 8 };
+        for (let i = 0; i < count; i += 1) seen.push({ id: `${id}${i}`, exit: true });
         return (await ask(bench, server, 'churn', flags, [COMMAND])).per_second;
       },
       nodePty: async () =>
@@ -31,4 +35,5 @@ export async function measure(bench) {
       atLeast: 0.6,
     }),
   );
+  await killCheck(bench, server, 'create and exit', seen);
 }

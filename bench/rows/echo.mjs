@@ -1,5 +1,6 @@
 // A key is typed and comes back: on a quiet machine, and while another terminal floods.
 import { end, Skip } from '../support/bench.mjs';
+import { killCheck } from '../support/killCheck.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
 import { measure as ask, client, newId, reach, startServer } from '../support/server.mjs';
 import { startSshd } from '../support/sshd.mjs';
@@ -9,6 +10,8 @@ const CAT = 'stty raw -echo; echo ready; exec cat';
 /** As much as anybody takes, for ever; begins at a line. */
 const FLOOD = 'echo ready; read go; exec cat /dev/zero';
 const FOR_EVER = String(1e15);
+/** Keys that the client types before those that it counts. */
+const WARM_UP_KEYS = 200;
 
 export async function measure(bench) {
   const binary = await client(bench);
@@ -18,8 +21,13 @@ export async function measure(bench) {
     console.log(`echo: without a reference: ${error.message}`);
   });
   const count = bench.size(3000, 50);
+  const seen = [];
   const contestants = {
-    ours: () => ask(bench, server, 'echo', { id: newId(), count }, ['/bin/sh', '-c', CAT]),
+    ours: () => {
+      const id = newId();
+      seen.push({ id, bytes: 'ready\n'.length + WARM_UP_KEYS + count });
+      return ask(bench, server, 'echo', { id, count }, ['/bin/sh', '-c', CAT]);
+    },
     ...(ssh && {
       ssh: () => bench.json(binary, ['exec-echo', '-count', String(count), ...ssh(CAT)]),
     }),
@@ -75,4 +83,5 @@ export async function measure(bench) {
     { name: 'echo while another terminal floods, p50', key: 'p50_us' },
     { name: 'echo while another terminal floods, p99', key: 'p99_us', atMost: 1 },
   ]);
+  await killCheck(bench, server, 'echo', seen);
 }

@@ -1,5 +1,6 @@
 // What a delivered megabyte costs the server: with one watcher, and with two hundred.
 import { floodText } from '../support/floodText.mjs';
+import { killCheck } from '../support/killCheck.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
 import { measure as ask, newId, startServer } from '../support/server.mjs';
 
@@ -11,8 +12,11 @@ export async function measure(bench) {
   const long = await floodText(bench, bench.size(128, 2) * MB);
   const short = await floodText(bench, bench.size(8, 0.2) * MB);
   const pids = (await server.pids()).join(',');
+  const seen = [];
   const msPerMb = async ({ printed, command }, watchers) => {
-    const flags = { id: newId(), bytes: printed, watchers, conns: watchers > 1 ? 8 : 1, pids };
+    const id = newId();
+    seen.push({ id, bytes: 'ready\r\n'.length + printed });
+    const flags = { id, bytes: printed, watchers, conns: watchers > 1 ? 8 : 1, pids };
     const { cpu, bytes } = await ask(bench, server, 'flood', flags, command);
     return (cpu * 1000) / (bytes / MB);
   };
@@ -30,4 +34,5 @@ export async function measure(bench) {
       atMost: 0.5,
     }),
   );
+  await killCheck(bench, server, 'watchers', seen);
 }
