@@ -8,7 +8,7 @@ import { type IssuerOptions, type KeyChange, KeySet } from '../auth/keys.js';
 import { LineageRegistry } from '../auth/lineageRegistry.js';
 import { RevocationList } from '../auth/revocationList.js';
 import { systemClock } from '../server/clock.js';
-import { ensurePrivateDir } from '../store/files.js';
+import { ensurePrivateDir, removeTemporary } from '../store/files.js';
 import type { StateDir } from '../store/stateDir.js';
 import { type Configuration, ConfigurationError } from './config.js';
 
@@ -52,6 +52,7 @@ export async function openAuthority(options: AuthorityOptions): Promise<Authorit
   }
   const files = authorityFiles(stateDir.path);
   await ensurePrivateDir(files.dir);
+  await removeTemporary(files.dir);
   const now = () => systemClock.now();
   const revocations = await RevocationList.open(files.revocations, now);
   const registry = await LineageRegistry.open(files.delegations, now).catch(closing(revocations));

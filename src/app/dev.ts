@@ -8,7 +8,7 @@ import { capabilities } from '../core/capability.js';
 import { errorCode } from '../core/errors.js';
 import { GRANT_TYPE } from '../core/grant.js';
 import type { Name } from '../core/names.js';
-import { ensurePrivateDir, writeFileAtomic } from '../store/files.js';
+import { ensurePrivateDir, removeTemporary, writeFileAtomic } from '../store/files.js';
 import { makeDevelopmentCertificates } from './certificates.js';
 import { type Configuration, ConfigurationError, checkConfiguration } from './config.js';
 import { isLoopback, type ListenAddress } from './listen.js';
@@ -69,6 +69,7 @@ export async function prepareDev(stateDir: string, listen: ListenAddress): Promi
   }
   const files = devFiles(stateDir);
   await ensurePrivateDir(files.dir);
+  await removeTemporary(files.dir);
   await rm(files.env, { force: true });
   if (!(await certificatesHold(files))) await makeCertificates(files);
   const key = await issuerKey(files);

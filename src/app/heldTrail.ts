@@ -5,7 +5,7 @@ import { openFileTrail } from '../audit/fileTrail.js';
 import type { AuditTrail } from '../audit/trail.js';
 import type { PolicySet } from '../auth/cedarSet.js';
 import { systemClock } from '../server/clock.js';
-import { ensurePrivateDir } from '../store/files.js';
+import { ensurePrivateDir, removeTemporary } from '../store/files.js';
 import { acquireLock } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
 import type { Isolation } from '../supervisor/isolation.js';
@@ -37,6 +37,7 @@ export async function holdTrail(options: HeldTrailOptions): Promise<HeldTrail> {
   await ensurePrivateDir(dir);
   const lock = await acquireLock(join(dir, 'lock'));
   try {
+    await removeTemporary(dir);
     const trail = await openFileTrail({
       dir,
       clock: systemClock,

@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode } from '../core/errors.js';
@@ -30,6 +30,16 @@ const TEMPORARY_PREFIX = '.tmp-';
 
 export function isTemporary(fileName: string): boolean {
   return fileName.startsWith(TEMPORARY_PREFIX);
+}
+
+/**
+ * Removes what writers that were killed have left of `name`, or of any file in the directory. For
+ * whoever alone writes there: a write under way would fail. What cannot be removed stays.
+ */
+export async function removeTemporary(dir: string, name = ''): Promise<void> {
+  const prefix = `${TEMPORARY_PREFIX}${name}`;
+  const left = (await readdir(dir)).filter((file) => file.startsWith(prefix));
+  await Promise.allSettled(left.map((file) => unlink(join(dir, file))));
 }
 
 /**

@@ -68,6 +68,13 @@ async function tryResourceDir(stateDir: string, tuple: TerminalTuple): Promise<s
   return tryResourceDir(stateDir, tuple);
 }
 
+/** Removes what a creation that was cut short has left in place of a resource; false when it is one. */
+export async function removeHalfMade(dir: string): Promise<boolean> {
+  if (!(await isHalfMade(dir))) return false;
+  await removeResource(dir);
+  return true;
+}
+
 /** Left by a creation that was cut short: the record comes before any process and any event. */
 async function isHalfMade(dir: string): Promise<boolean> {
   await requireDirectory(dir);
@@ -175,6 +182,13 @@ function isStringMap(value: unknown): value is Readonly<Record<string, string>> 
   );
 }
 
+async function clearRemoved(terminals: string): Promise<void> {
+  const names = await readdir(terminals).catch(() => []);
+  for (const name of names) {
+    if (name.startsWith(REMOVED_PREFIX)) await rm(join(terminals, name), { recursive: true });
+  }
+}
+
 export interface FoundResource {
   readonly dir: string;
   readonly tuple: TerminalTuple;
@@ -183,6 +197,8 @@ export interface FoundResource {
 export interface ScanOptions {
   /** Told of each entry that is passed over, and why. */
   readonly log?: StoreLog;
+  /** Removes what removals that were cut short have left: for whoever alone writes here. */
+  readonly clear?: boolean;
 }
 
 /**
@@ -202,6 +218,7 @@ export async function* scanResources(
       const sessions = join(agents, agent, 'session');
       for (const session of await namedDirs(sessions, log)) {
         const terminals = join(sessions, session, 'terminal');
+        if (options.clear) await clearRemoved(terminals);
         for (const id of await namedDirs(terminals, log)) {
           const tuple = { owner, agent, session, id };
           yield { dir: resourceDir(stateDir, tuple), tuple };
@@ -225,8 +242,9 @@ async function namedDirs(path: string, log: StoreLog | undefined): Promise<Name[
 }
 
 /**
- * Removes a resource with its history, and what is empty above it up to the agent's directory. It is gone from its place at once and for good; a removal
- * that is cut short leaves a hidden directory that `scanResources` passes over.
+ * Removes a resource with its history, and what is empty above it up to the agent's directory. It is
+ * gone from its place at once and for good; a removal that is cut short leaves a hidden directory,
+ * which the next supervisor removes.
  */
 export async function removeResource(dir: string): Promise<void> {
   const parent = dirname(dir);

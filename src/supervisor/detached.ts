@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
-import { ensurePrivateDir, writeFileAtomic } from '../store/files.js';
+import { ensurePrivateDir, removeTemporary, writeFileAtomic } from '../store/files.js';
 import { acquireLock, lockHolder } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
 import type { Supervisor } from './api.js';
@@ -53,6 +53,7 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
   const pidFile = join(stateDir.path, SUPERVISOR_PID);
   await using _lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
   if (options.socketPath === undefined) await ensurePrivateDir(join(path, '..'));
+  await removeTemporary(stateDir.path, SUPERVISOR_PID);
   await using supervisor = await options.create();
   await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
   await writeFileAtomic(pidFile, `${process.pid}\n`);

@@ -9,6 +9,7 @@ import {
   isTemporary,
   openRegular,
   readRegular,
+  removeTemporary,
   writeFileAtomic,
 } from '../../src/store/files.js';
 import { temporaryDir } from './temporaryDir.js';
@@ -69,6 +70,18 @@ describe('writing a file whole', () => {
     };
     await Promise.all([write(), read(), read()]);
     expect(readdirSync(dir.path).filter(isTemporary)).toEqual([]);
+  });
+});
+
+describe('temporary files of writers that were killed', () => {
+  it('are removed, of one file or of all, and nothing else', async () => {
+    await using dir = await temporaryDir();
+    const left = ['.tmp-a-01', '.tmp-a-02', '.tmp-b-01'];
+    for (const name of [...left, 'a', '.other']) writeFileSync(join(dir.path, name), '');
+    await removeTemporary(dir.path, 'a');
+    expect(readdirSync(dir.path).sort()).toEqual(['.other', '.tmp-b-01', 'a']);
+    await removeTemporary(dir.path);
+    expect(readdirSync(dir.path).sort()).toEqual(['.other', 'a']);
   });
 });
 
