@@ -71,6 +71,8 @@ export interface TerminalRecord extends TerminalTuple {
   readonly logRewinds?: readonly LogRewind[];
   /** The create request that made it, so that a retry finds it. */
   readonly request?: RequestMark;
+  /** The start request that made the latest instance; absent for the first, and where it had no mark. */
+  readonly startRequest?: RequestMark;
 }
 
 /** What makes a retried request recognisable. */

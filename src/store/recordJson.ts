@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { DEFAULT_SIZE } from '../core/limits.js';
 import { isName, type Name } from '../core/names.js';
 import { parseStrictJson } from '../core/strictJson.js';
-import { type TerminalRecord, terminalStates } from '../core/terminal.js';
+import { type RequestMark, type TerminalRecord, terminalStates } from '../core/terminal.js';
 
 /**
  * Pretty JSON, a member a line, values on one line as in the specification's example. Times are
  * seconds; `exited_at` and `updated_at` carry milliseconds as a fraction.
  */
 export function recordToJson(record: TerminalRecord): string {
-  const { marks, createdBy, exit, request } = record;
+  const { marks, createdBy, exit, request, startRequest } = record;
   const members: Readonly<Record<string, unknown>> = {
     id: record.id,
     agent: record.agent,
@@ -49,13 +49,18 @@ export function recordToJson(record: TerminalRecord): string {
     exited_at: record.exitedAt === undefined ? undefined : record.exitedAt / 1000,
     updated_at: record.updatedAt / 1000,
     log_epoch: record.logEpoch,
-    request: request && { key: request.key, body_hash: request.bodyHash },
+    request: request && requestJson(request),
     log_rewinds: record.logRewinds?.map(({ epoch, lastSeq }) => ({ epoch, last_seq: lastSeq })),
+    start_request: startRequest && requestJson(startRequest),
   };
   const lines = Object.entries(members)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `  ${JSON.stringify(key)}: ${inline(value)}`);
   return `{\n${lines.join(',\n')}\n}\n`;
+}
+
+function requestJson({ key, bodyHash }: RequestMark): object {
+  return { key, body_hash: bodyHash };
 }
 
 /** JSON on one line, with a space after each comma and colon. */
@@ -73,6 +78,10 @@ const count = z.int().min(0);
 const seconds = z.number().min(0);
 const cells = z.int().min(1).max(65_535);
 const text = z.string();
+
+const requestMark = z
+  .object({ key: text, body_hash: text })
+  .transform(({ key, body_hash: bodyHash }): RequestMark => ({ key, bodyHash }));
 
 /** Keys that are not known are dropped: later versions and other writers may add some. */
 const recordShape = z.object({
@@ -111,8 +120,9 @@ const recordShape = z.object({
   exited_at: seconds.optional(),
   updated_at: seconds.optional(),
   log_epoch: count.default(1),
-  request: z.object({ key: text, body_hash: text }).optional(),
+  request: requestMark.optional(),
   log_rewinds: z.array(z.object({ epoch: count, last_seq: count })).optional(),
+  start_request: requestMark.optional(),
 });
 
 /**
@@ -163,12 +173,11 @@ export function recordFromJson(json: string): TerminalRecord {
     ...present('exitedAt', found.exited_at && Math.round(found.exited_at * 1000)),
     updatedAt: Math.round((found.updated_at ?? found.created_at) * 1000),
     logEpoch: found.log_epoch,
-    ...(found.request && {
-      request: { key: found.request.key, bodyHash: found.request.body_hash },
-    }),
+    ...(found.request && { request: found.request }),
     ...(found.log_rewinds && {
       logRewinds: found.log_rewinds.map(({ epoch, last_seq }) => ({ epoch, lastSeq: last_seq })),
     }),
+    ...(found.start_request && { startRequest: found.start_request }),
   };
 }
 

@@ -2,7 +2,7 @@ import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark } from '../core/terminal.js';
 import type { Cgroups } from '../pty/cgroup.js';
-import { scanResources } from '../store/metadata.js';
+import { removeHalfMade, scanResources } from '../store/metadata.js';
 import { recoverResource } from '../store/recoveredResource.js';
 import type {
   CreateSpec,
@@ -17,6 +17,7 @@ import { type Log, type LogSync, makeContext, type SupervisorContext } from './c
 import { createTerminal } from './creation.js';
 import { launchPlan } from './instance.js';
 import type { LifeLimits } from './instanceLife.js';
+import { wasStartedBy } from './instanceRecord.js';
 import type { Isolation } from './isolation.js';
 import { sweepLives, type Ticker } from './lifeSweep.js';
 import { defaultLimits, type SupervisorLimits } from './limits.js';
@@ -96,9 +97,10 @@ class Registry implements Supervisor {
   async load(): Promise<void> {
     const { stateDir, log } = this.#options;
     const underWay = new Set<Promise<void>>();
-    for await (const { dir, tuple } of scanResources(stateDir, { log })) {
+    for await (const { dir, tuple } of scanResources(stateDir, { log, clear: true })) {
       const recovery = this.#recover(dir, tuple)
-        .catch((error: unknown) => {
+        .catch(async (error: unknown) => {
+          if (await removeHalfMade(dir).catch(() => false)) return;
           log.error({ ...tuple, err: error }, 'resource cannot be read; left as it is');
         })
         .finally(() => underWay.delete(recovery));
@@ -160,7 +162,7 @@ class Registry implements Supervisor {
   async start(key: TerminalKey, spec: Parameters<Supervisor['start']>[1]) {
     const terminal = this.#find(key);
     return this.#requests.once(spec.request, async () => {
-      await terminal.start(spec);
+      if (!wasStartedBy(terminal.record, spec.request)) await terminal.start(spec);
       return terminal.snapshot();
     });
   }

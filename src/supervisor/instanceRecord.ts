@@ -1,17 +1,34 @@
 /** What a terminal's record says as an instance of it begins, runs, and has ended. */
 import type { ExitEvent } from '../core/event.js';
-import type { TerminalRecord } from '../core/terminal.js';
+import type { RequestMark, TerminalRecord } from '../core/terminal.js';
 import type { TreeMarks } from '../pty/processTree.js';
 import type { StartSpec } from './api.js';
+import { requestReused } from './requestMemory.js';
 
 /** With the next instance, of which nothing runs yet. */
 export function plannedRecord(
   before: TerminalRecord,
-  { size = before.size, createdBy }: StartSpec,
+  { size = before.size, createdBy, request }: StartSpec,
 ): TerminalRecord {
-  const { exit: _exit, exitedAt: _exitedAt, pid: _pid, ...kept } = before;
-  const instance = before.instance + 1;
-  return { ...kept, state: 'created', instance, size, ...(createdBy && { createdBy }) };
+  const { exit: _exit, exitedAt: _exitedAt, pid: _pid, startRequest: _request, ...kept } = before;
+  return {
+    ...kept,
+    state: 'created',
+    instance: before.instance + 1,
+    size,
+    ...(createdBy && { createdBy }),
+    ...(request && { startRequest: request }),
+  };
+}
+
+/** Whether this request made the latest instance, also under an earlier supervisor. @throws REQUEST_ID_REUSED */
+export function wasStartedBy(
+  { startRequest }: TerminalRecord,
+  request: RequestMark | undefined,
+): boolean {
+  if (!request || startRequest?.key !== request.key) return false;
+  if (startRequest.bodyHash !== request.bodyHash) throw requestReused();
+  return true;
 }
 
 export function runningRecord(

@@ -123,11 +123,14 @@ export class Terminal {
 
   async #start(spec: StartSpec, place: Place): Promise<void> {
     const { context, dir } = this;
-    const before = this.record;
-    const planned = plannedRecord(before, spec);
-    const launch = await prepareLaunch(context, planned, await readEnvironment(dir), spec.cwdUnder);
+    const size = spec.size ?? this.record.size;
+    const env = await readEnvironment(dir);
+    const launch = await prepareLaunch(context, { ...this.record, size }, env, spec.cwdUnder);
     const marks = { nonce: launch.nonce, startTime: 0, bootId: context.bootId };
     const log = await EventLog.open(dir, context.logOptions);
+    // Not sooner: title and labels may change at any time, until the end of this too.
+    const before = this.record;
+    const planned = plannedRecord(before, spec);
     let instance: Instance;
     try {
       // Before the fork, so that whoever recovers from a crash finds the child by its nonce.
@@ -138,7 +141,8 @@ export class Terminal {
       });
     } catch (error) {
       await log.close();
-      await this.#held.save(before, false);
+      const { title, labels } = this.record;
+      await this.#held.save({ ...before, title, labels }, false);
       throw error;
     }
     this.#instance = instance;
@@ -147,15 +151,17 @@ export class Terminal {
     const exit = new Latch();
     this.#exit = exit;
     this.#ended = this.#finish(instance, place).then(() => exit.release());
-    const here = { bootId: context.bootId, socket: context.locator(planned) };
-    try {
-      // Nothing is awaited before this, so that it comes before whatever the exit records.
-      await this.#held.save(runningRecord(planned, instance.marks, here), true);
-    } catch (error) {
-      // Its end is put on record as soon as that can be done.
-      await stopThenKill(instance.marks, 0);
-      throw error;
-    }
+    // Nothing is awaited before this, so that it comes before whatever the exit records.
+    await this.#held.save(
+      {
+        ...this.record,
+        state: 'running',
+        pid: instance.marks.pid,
+        marks: { ...marks, startTime: instance.marks.startTime },
+        socket: context.locator(planned),
+      },
+      true,
+    );
     await instance.onTerminal();
   }
 

@@ -45,6 +45,7 @@ const full: TerminalRecord = {
   logEpoch: 1,
   request: { key: 'k', bodyHash: 'h' },
   logRewinds: [{ epoch: 1, lastSeq: 3 }],
+  startRequest: { key: 'k2', bodyHash: 'h2' },
 };
 
 describe('the page of the on-disk format', () => {

@@ -75,8 +75,16 @@ describe('a request with a request_id, sent again before and after a restart of 
       (sender) => sender.terminals.startTerminal(request),
       (sender) => sender.terminals.startTerminal({ ...request, size: { columns: 9, rows: 9 } }),
     );
-    const found = await service.client().terminals.getTerminal({ terminal });
-    expect(found.terminal?.instance).toBe(2);
+    // The supervisor has what it remembers of the latest Start from the record on disk, too.
+    await service.restartAll();
+    const again = await service.client().terminals.startTerminal(request);
+    expect(again.terminal?.instance).toBe(2);
+    await expect(
+      service.client().terminals.startTerminal({ ...request, size: { columns: 9, rows: 9 } }),
+    ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
+    const another = { ...request, requestId: 'start-2' };
+    const next = await service.client().terminals.startTerminal(another);
+    expect(next.terminal?.instance).toBe(3);
   });
 
   it('signals once', async () => {

@@ -93,12 +93,13 @@ describe('meta.json', () => {
       exitedAt: 1735689601500,
       request: { key: 'k', bodyHash: 'h' },
       logRewinds: [{ epoch: 1, lastSeq: 3 }],
+      startRequest: { key: 'k2', bodyHash: 'h2' },
     };
     const value = JSON.parse(recordToJson(full));
     expect(Object.keys(value)).toEqual(
       `id agent session owner cwd command state socket created_at uid instance pid started_by cols
        rows title labels backend name on_exit created_by exit_code signal reason survivors exited_at
-       updated_at log_epoch request log_rewinds`.split(/\s+/),
+       updated_at log_epoch request log_rewinds start_request`.split(/\s+/),
     );
     expect(Object.keys(value.started_by)).toEqual(['nonce', 'start_time', 'boot_id']);
     expect(value).toMatchObject({ exit_code: 143, exited_at: 1735689601.5, owner: '1000' });
@@ -152,6 +153,7 @@ describe('meta.json', () => {
       logEpoch: count,
       request: optional(fc.record({ key: text, bodyHash: text })),
       logRewinds: optional(fc.array(fc.record({ epoch: count, lastSeq: count }))),
+      startRequest: optional(fc.record({ key: text, bodyHash: text })),
     });
     fc.assert(
       fc.property(arbitrary, ({ exit, ...fields }) => {
@@ -389,6 +391,20 @@ describe('scanning a state directory', () => {
     }
     return { found, warnings };
   };
+
+  it('removes what a removal that was cut short has left, if it is told to', async () => {
+    await using state = await temporaryDir();
+    const dir = await makeResourceDir(state.path, tuple);
+    const left = join(dirname(dir), '.removed-gone-0123');
+    await mkdir(left);
+    writeFileSync(join(left, 'events.jsonl'), 'history');
+    const ids: string[] = [];
+    for await (const { tuple: found } of scanResources(state.path, { clear: true })) {
+      ids.push(found.id);
+    }
+    expect(ids).toEqual([tuple.id]);
+    expect(readdirSync(dirname(dir))).toEqual([tuple.id]);
+  });
 
   it('finds nothing where nothing is', async () => {
     await using state = await temporaryDir();

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TerminalEvent } from '../../src/core/event.js';
@@ -61,6 +61,31 @@ writeFileSync(badInterpreter, '#!/nowhere/at/all\n', { mode: 0o755 });
 afterAll(() => rmSync(badInterpreter));
 
 describe('the in-process supervisor', () => {
+  it('keeps a title that is set while an instance starts', async () => {
+    await using registry = await startRegistry();
+    const { supervisor } = registry;
+    const spec = createSpec(['true']);
+    await supervisor.create(spec);
+    await supervisor.exited(spec.tuple, new AbortController().signal);
+    const starting = supervisor.start(spec.tuple, {});
+    await new Promise(setImmediate);
+    await supervisor.update(spec.tuple, { title: 'set meanwhile' });
+    expect((await starting).record.title).toBe('set meanwhile');
+    await supervisor.exited(spec.tuple, new AbortController().signal);
+    expect((await supervisor.get(spec.tuple))?.record.title).toBe('set meanwhile');
+  });
+
+  it('removes what a create that was cut short has left, so that nothing of it remains', async () => {
+    await using first = await startRegistry();
+    const spec = createSpec(['true']);
+    const dir = resourceDir(first.stateDir, spec.tuple);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await writeFile(join(dir, 'env.json'), '{}\n');
+    await using second = await startRegistry({ stateDir: first.stateDir });
+    expect(await second.supervisor.list()).toEqual([]);
+    expect(await readdir(join(dir, '..'))).toEqual([]);
+  });
+
   let registry: TestRegistry;
   let supervisor: Supervisor;
 

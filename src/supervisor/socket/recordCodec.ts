@@ -58,7 +58,7 @@ function encodeRecord(record: TerminalRecord): MessageInitShape<typeof wire.Reco
 }
 
 function decodeRecord(record: wire.Record): TerminalRecord {
-  const { marks, createdBy, exit, request, logRewinds } = record;
+  const { marks, createdBy, exit, request, logRewinds, startRequest } = record;
   return defined<TerminalRecord>({
     ...decodeTuple(record.tuple),
     cwd: record.cwd,
@@ -86,6 +86,7 @@ function decodeRecord(record: wire.Record): TerminalRecord {
       logRewinds.length > 0
         ? logRewinds.map(({ epoch, lastSeq }) => ({ epoch, lastSeq }))
         : undefined,
+    startRequest: decodeRequestMark(startRequest),
   });
 }
 
