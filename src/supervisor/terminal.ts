@@ -151,17 +151,15 @@ export class Terminal {
     const exit = new Latch();
     this.#exit = exit;
     this.#ended = this.#finish(instance, place).then(() => exit.release());
-    // Nothing is awaited before this, so that it comes before whatever the exit records.
-    await this.#held.save(
-      {
-        ...this.record,
-        state: 'running',
-        pid: instance.marks.pid,
-        marks: { ...marks, startTime: instance.marks.startTime },
-        socket: context.locator(planned),
-      },
-      true,
-    );
+    const here = { bootId: context.bootId, socket: context.locator(planned) };
+    try {
+      // Nothing is awaited before this, so that it comes before whatever the exit records.
+      await this.#held.save(runningRecord(this.record, instance.marks, here), true);
+    } catch (error) {
+      // Its end is put on record as soon as that can be done.
+      await stopThenKill(instance.marks, 0);
+      throw error;
+    }
     await instance.onTerminal();
   }
 

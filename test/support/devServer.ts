@@ -23,16 +23,17 @@ export interface DevServer extends AsyncDisposable {
   end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 }
 
-/** Resolves when the server is ready. */
+/** Resolves when the server is ready. A later `--listen` in `flags` wins; `program` may be another build. */
 export async function startDevServer(
   stateDir: string,
   flags: readonly string[] = [],
   /** For Node.js, in the server and in the supervisor that it starts. */
   nodeFlags: readonly string[] = [],
+  program = CTX,
 ): Promise<DevServer> {
   const args = [
     ...nodeFlags,
-    CTX,
+    program,
     'serve',
     '--dev',
     '--state-dir',

@@ -11,6 +11,7 @@ import { decodeFailure } from './failureCodec.js';
 import { FrameSocket } from './frameSocket.js';
 import { firstMessage } from './handshake.js';
 import { HANDSHAKE_MS, PROTOCOL_VERSION, unavailable, unsound } from './protocol.js';
+import { SupervisorRefusal } from './refusal.js';
 import { checkSocketPath } from './socketPath.js';
 
 export interface Address {
@@ -43,7 +44,7 @@ export async function dial<Case extends 'control' | 'attached' | 'opened', T>(
   );
   try {
     return await firstMessage(frames, WelcomeSchema, HANDSHAKE_MS, ({ outcome }) => {
-      if (outcome.case === 'refused') throw decodeFailure(outcome.value);
+      if (outcome.case === 'refused') throw new SupervisorRefusal(decodeFailure(outcome.value));
       if (outcome.case !== expected) throw unsound('an unexpected greeting');
       return accept(outcome.value as Accepted<Case>, frames);
     });
