@@ -9,7 +9,7 @@ PROTOS := $(shell find proto proto-internal -name '*.proto') buf.gen.yaml buf.ge
 MODULES := node_modules/.package-lock.json
 BUILT := dist/.tsbuildinfo
 
-.PHONY: help demo test check build gen certs endurance bench clean
+.PHONY: help demo test torture check build gen certs endurance bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,6 +19,9 @@ demo: build ## run the main job from end to end, narrated, in under a minute
 
 test: build ## pass all tests
 	NODE_OPTIONS=--experimental-vm-modules $(BIN)/jest $(JEST_ARGS)
+
+torture: build ## work for 10 minutes while everything is killed, then check every byte
+	node test/torture/run.mjs
 
 check: build ## lint, format, types, proto lint and compatibility, drift of generated code
 	$(BIN)/biome ci .
