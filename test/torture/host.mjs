@@ -21,7 +21,8 @@ export class Host {
   #server;
   #log;
 
-  static async prepare(dir, { sealBytes }) {
+  /** `owner` is another user than this process's only where that is root: each runs as itself then. */
+  static async prepare(dir, { sealBytes, owner }) {
     const { ca, server } = makeDevelopmentCertificates({
       hosts: ['127.0.0.1'],
       clientName: 'c',
@@ -45,21 +46,21 @@ export class Host {
       audience: AUDIENCE,
       tls: { cert: 'server.pem', key: 'server.key' },
       issuers: [{ issuer: ISSUER, jwks_file: 'jwks.json' }],
-      run_as: { mode: 'shared-uid' },
+      run_as: { mode: owner === String(process.getuid()) ? 'shared-uid' : 'by-uid' },
       log: { level: 'info', seal_bytes: sealBytes },
     };
     // JSON is YAML.
     writeFileSync(join(dir, 'config.yaml'), JSON.stringify(settings, null, 2));
-    return new Host(dir, address);
+    return new Host(dir, address, owner);
   }
 
-  constructor(dir, address) {
+  constructor(dir, address, owner) {
     this.dir = dir;
     this.address = address;
     this.stateDir = join(dir, 'state');
     this.issuer = ISSUER;
     this.audience = AUDIENCE;
-    this.owner = String(process.getuid());
+    this.owner = owner;
     this.#log = join(dir, 'server.log');
   }
 

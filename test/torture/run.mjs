@@ -50,7 +50,9 @@ const [records, archive] = ['records', 'archive'].map((name) => join(dir, name))
 for (const place of [records, archive]) mkdirSync(place);
 // Names that no other run on this host has.
 const prefix = `x${process.pid.toString(36)}${Date.now().toString(36)}`;
-const host = await Host.prepare(dir, { sealBytes: 1024 * 1024 });
+const owner = process.getuid() === 0 && random.chance(0.5) ? '1000' : String(process.getuid());
+say(`terminals of the owner ${owner}`);
+const host = await Host.prepare(dir, { sealBytes: 1024 * 1024, owner });
 const clients = new Clients(host, { seed, prefix, records, archive });
 const problems = [];
 const broken = new AbortController();
