@@ -47,19 +47,19 @@ export async function openOutside(options: OutsideOptions): Promise<Supervisor> 
   const { stateDir, logger } = options;
   const path = supervisorSocket(stateDir.path);
   await ensurePrivateDir(dirname(path));
-  const over = new AbortController();
-  let found = new AbortController();
+  /** Until the lost one has been found again, or nobody looks for it any more. */
+  let search = new AbortController();
   const onChange = (connected: boolean) => {
-    found.abort();
+    search.abort();
     options.onChange(connected);
     if (connected || !options.mayStart) return;
-    found = new AbortController();
-    void replaceLost(options, AbortSignal.any([found.signal, over.signal]));
+    search = new AbortController();
+    void replaceLost(options, search.signal);
   };
   const supervisor = await reach(options, { path, stateDirId: stateDir.id, log: logger, onChange });
   const disconnect = supervisor[Symbol.asyncDispose].bind(supervisor);
   supervisor[Symbol.asyncDispose] = () => {
-    over.abort();
+    search.abort();
     return disconnect();
   };
   return supervisor;

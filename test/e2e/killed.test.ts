@@ -103,7 +103,7 @@ describe('kill -9 (case 29)', () => {
       expect(processesOf(nonce)).toEqual([]);
       const found = await client.terminals.getTerminal({ terminal });
       expect(found.terminal?.state).toBe(TerminalState.ERROR);
-      const seen = await watchAll(client, { terminal });
+      const seen = await watchAll(client, { terminal }, AbortSignal.timeout(60_000));
       expect(seen.output.toString()).toBe('before\r\n');
       expect(seen.kinds.filter((kind) => kind === 'exited')).toHaveLength(1);
       expect(seen.exitCode).toBeUndefined();

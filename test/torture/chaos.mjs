@@ -1,10 +1,13 @@
 // What befalls the processes of a run: killed, frozen, replaced, at moments that the seed decides.
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Milliseconds between two blows, in which work goes on. */
-const CALM_MS = [1_500, 5_000];
+/** Milliseconds between two blows, at the least. */
+const CALM_MS = [1_000, 4_000];
+/** Bytes that clients write down between two blows, so that a busy host too gets some work done … */
+const CALM_BYTES = [2_000, 40_000];
+/** … in so many milliseconds at the most. */
+const LONGEST_CALM_MS = 30_000;
 
-/** Milliseconds that a server gets to answer again after a blow: far less than it may take. */
 const blows = {
   async serverKilled({ host }) {
     await host.endServer('SIGKILL');
@@ -81,7 +84,7 @@ export async function torment(scene, signal) {
   const first = random.shuffled(Object.keys(blows));
   const lots = Object.entries(weights).flatMap(([name, weight]) => Array(weight).fill(name));
   while (!signal.aborted) {
-    await delay(random.int(...CALM_MS), undefined, { signal }).catch(() => {});
+    await calm(scene, signal);
     if (signal.aborted) break;
     const name = first.pop() ?? random.pick(lots);
     const server = host.serverPid;
@@ -91,6 +94,15 @@ export async function torment(scene, signal) {
     if (!isAlive(host.serverPid) || host.serverPid !== server) await bringBack(scene);
   }
   return dealt;
+}
+
+async function calm({ random, written }, signal) {
+  const due = written() + random.int(...CALM_BYTES);
+  const begun = performance.now();
+  await delay(random.int(...CALM_MS), undefined, { signal }).catch(() => {});
+  while (!signal.aborted && written() < due && performance.now() - begun < LONGEST_CALM_MS) {
+    await delay(100);
+  }
 }
 
 async function bringBack({ host, random }) {

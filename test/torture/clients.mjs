@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const CLIENT = new URL('client.mjs', import.meta.url).pathname;
 
 /** Milliseconds in which a client comes to its end when it is asked to. */
-const END_MS = 150_000;
+const END_MS = 330_000;
 
 export class Clients {
   #living = new Map();

@@ -13,9 +13,9 @@ const ISSUER = 'https://issuer.example';
 const AUDIENCE = 'https://torture.example';
 
 /** Milliseconds in which a server answers: it may have leftovers of a killed supervisor to end first. */
-const READY_MS = 90_000;
+const READY_MS = 240_000;
 /** Milliseconds in which a server ends after SIGTERM: its drain takes 5 s at most. */
-const END_MS = 20_000;
+const END_MS = 60_000;
 
 export class Host {
   #server;

@@ -4,13 +4,14 @@
 //
 // The seed decides what is done and when; the kernel decides the rest, so that a seed repeats the
 // choices of a run and not its every interleaving. Exit code 1, the directory and the seed on failure.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { torment } from './chaos.mjs';
 import { check } from './checker/check.mjs';
 import { Clients } from './clients.mjs';
+import { deadline } from './deadline.mjs';
 import { Host } from './host.mjs';
 import { Random } from './random.mjs';
 import { lookAtRest } from './rest.mjs';
@@ -89,8 +90,8 @@ async function play() {
   }
   const chaos = random.fork('chaos');
   const dealt = await torment(
-    { host, clients, random: chaos, problems, note: say },
-    AbortSignal.any([broken.signal, AbortSignal.timeout(seconds * 1000)]),
+    { host, clients, random: chaos, problems, note: say, written },
+    deadline(broken.signal, seconds * 1000),
   );
   say(`blows: ${list(dealt)}`);
   await clients.end('driver', 'typist', 'signaller');
@@ -103,6 +104,11 @@ async function play() {
   problems.push(...found);
   say(`checked: ${list(totals)}`);
   writeFileSync(join(dir, 'problems.json'), JSON.stringify(problems, null, 2));
+}
+
+/** Bytes of all records so far. */
+function written() {
+  return readdirSync(records).reduce((sum, file) => sum + statSync(join(records, file)).size, 0);
 }
 
 function whenBroken() {

@@ -1,4 +1,5 @@
 // What a role has in its hands: a connection, chance, its own record, and calls that are tried again.
+import { setMaxListeners } from 'node:events';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { mintToken } from '../../dist/auth/mint.js';
@@ -10,13 +11,14 @@ const TOKEN_TTL_SECONDS = 60;
 const TOKEN_RENEWAL_MS = 20_000;
 
 /** Milliseconds until a single call counts as lost, and until all attempts together do. */
-const CALL_MS = 15_000;
-const SETTLE_MS = 90_000;
+const CALL_MS = 20_000;
+const SETTLE_MS = 300_000;
 
 const actions = ['create', 'read', 'write', 'resize', 'signal', 'stop', 'kill'];
 
 export function openWorld(config) {
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal);
   const random = new Random(config.seed);
   const record = (line) => appendFileSync(config.record, `${JSON.stringify(line)}\n`);
   const client = connect({

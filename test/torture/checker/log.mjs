@@ -79,14 +79,18 @@ function checkOrder(events, meta, complain) {
   const ends = events.filter(({ type }) => type === 'process.exit').length;
   if (ends !== meta.instance) complain(`${ends} ends of ${meta.instance} instances`);
   const last = events.at(-1);
-  const lost = last?.reason !== undefined;
-  const state = lost ? 'error' : 'exited';
+  const state = isLost(last) ? 'error' : 'exited';
   if (meta.state !== state) complain(`state ${meta.state}, and the last event says ${state}`);
   for (const key of ['exit_code', 'signal', 'reason']) {
     if (meta[key] !== last?.[key])
       complain(`${key} ${meta[key]}, and in the last event ${last?.[key]}`);
   }
   if (meta.socket !== undefined) complain('a socket of a terminal that has ended');
+}
+
+/** Its end was not seen: another supervisor put it on record. */
+export function isLost(end) {
+  return end?.reason === 'supervisor-lost';
 }
 
 /** The same that a client writes down of an output. */

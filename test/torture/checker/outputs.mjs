@@ -1,5 +1,6 @@
 // What each instance printed, against what its program is bound to print.
 import { programs } from '../programs.mjs';
+import { isLost } from './log.mjs';
 
 /** Output and end of each instance of a terminal, by ordinal. */
 export function instancesOf({ events }) {
@@ -34,7 +35,7 @@ export function checkOutputs(lines, terminals) {
       const complain = (what) => problems.push(`${id} instance ${instance} (${program}): ${what}`);
       totals.instances += 1;
       totals.bytes += output.length;
-      if (end?.reason !== undefined) totals.lost += 1;
+      if (isLost(end)) totals.lost += 1;
       if (!expectedOf) continue;
       const expected = expectedOf(args);
       if (!expected.subarray(0, output.length).equals(output)) {

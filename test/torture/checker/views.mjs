@@ -1,6 +1,6 @@
 // What each client was given, against what the log holds.
 import { createHash } from 'node:crypto';
-import { hashOf } from './log.mjs';
+import { hashOf, isLost } from './log.mjs';
 
 /** ExitReason of the contract, by its number. */
 const LOST = 3;
@@ -73,7 +73,7 @@ function difference(event, logged, hashes, uid) {
       : `had ${event.len} other bytes than the ${logged.bytes.length} in the log`;
   }
   if (logged.type !== 'process.exit') return `is ${logged.type} in the log`;
-  const lost = (event.reason === LOST) === (logged.reason !== undefined);
+  const lost = (event.reason === LOST) === isLost(logged);
   const same =
     event.instance === logged.instance &&
     event.exitCode === logged.exit_code &&

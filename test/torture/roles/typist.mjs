@@ -1,4 +1,5 @@
 // Types numbered frames at a program that echoes them, by an attachment and by Write at once.
+import { deadline } from '../deadline.mjs';
 import { create, kill, start } from './driver.mjs';
 import { lastExit } from './signaller.mjs';
 import { typeAttached } from './typedFrames.mjs';
@@ -25,7 +26,7 @@ async function session(world, terminal, instance) {
   const { uid } = terminal;
   const begun = instance > 1 ? await lastExit(world, terminal) : undefined;
   if ((await seen(world, terminal, 'ready', begun)) !== 'pattern') return;
-  const time = AbortSignal.any([stopping, AbortSignal.timeout(random.int(2_000, 12_000))]);
+  const time = deadline(stopping, random.int(2_000, 12_000));
   const about = { terminal, instance, time };
   const ends = await Promise.all([
     typeAttached(world, { ...about, lane: 'a' }),

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { deadline } from '../deadline.mjs';
 import { describe, isRefusal, isTransient } from '../world.mjs';
 
 const ways = [followed, followed, slowly, inHops, inHops, inHops, live, tail, history, forEver];
@@ -94,7 +95,7 @@ async function consume(world, view, stream, signal, between) {
 }
 
 function limited({ stopping, random }, least, greatest) {
-  return AbortSignal.any([stopping, AbortSignal.timeout(random.int(least, greatest))]);
+  return deadline(stopping, random.int(least, greatest));
 }
 
 async function followed(world, { id, uid }, request = {}, between = undefined, way = 'followed') {
