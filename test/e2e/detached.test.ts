@@ -53,7 +53,7 @@ describe('a server whose supervisor is a process of its own', () => {
     await again.terminals.kill({ terminal });
     const { output } = await watchAll(again, { terminal });
     expect(output.toString()).toBe('before\r\nbefore\r\nafter\r\nafter\r\n');
-  });
+  }, 120_000);
 
   it('gets another supervisor when that one was killed: one end record, no process left, and it serves on', async () => {
     await using server = await startDevServer(stateDir);
@@ -76,7 +76,7 @@ describe('a server whose supervisor is a process of its own', () => {
     expect(found.terminal?.state).toBe(TerminalState.ERROR);
     await client.terminals.startTerminal({ terminal });
     await client.terminals.kill({ terminal });
-  }, 60_000);
+  }, 120_000);
 
   it('loses no byte when the server is killed in the middle of 20 floods', async () => {
     const bytes = 2_000_000;
@@ -119,5 +119,5 @@ describe('a server whose supervisor is a process of its own', () => {
       expect(hash.update(rest.output).digest('hex')).toBe(expected);
       expect(rest.exitCode).toBe(0);
     }
-  }, 90_000);
+  }, 180_000);
 });
