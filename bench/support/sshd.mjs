@@ -42,6 +42,9 @@ export async function startSshd(bench) {
     'PidFile none',
     'LogLevel ERROR',
     'MaxStartups 100',
+    // bash, run by sshd, reads the user's start-up file unless it is told that it is no first shell:
+    // what somebody has in there (a version manager, say) is not OpenSSH.
+    'SetEnv SHLVL=2',
   ];
   await writeFile(file('config'), `${config.join('\n')}\n`);
   const child = bench.start(SSHD, ['-D', '-e', '-f', file('config')], {
