@@ -1,12 +1,18 @@
-/** How many may be attached to one terminal: by one principal, who gets another place when one leaves. */
+/** How many streams one principal may have: attached to one terminal, and in all. */
+import { setMaxListeners } from 'node:events';
 import type { Client } from '../../src/client/connect.js';
 import { AttachmentKind } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { startService, type TestService } from '../support/service.js';
 
 const PER_PRINCIPAL = 16;
+const PER_PRINCIPAL_STREAMS = 256;
 const terminal = { id: 't1' };
 
-describe('attachments of one terminal', () => {
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('the streams of one principal', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService();
@@ -19,7 +25,7 @@ describe('attachments of one terminal', () => {
   const attach = (client: Client, ref = terminal) =>
     client.attach({ terminal: ref, kind: AttachmentKind.SERVICE });
 
-  it('are sixteen of one principal at most, over all its connections; QUOTA_STREAMS above', async () => {
+  it('are sixteen attachments of one terminal at most, over all its connections; QUOTA_STREAMS above', async () => {
     const [one, two] = [service.client({ subject: 'many' }), service.client({ subject: 'many' })];
     const held = await Promise.all(
       Array.from({ length: PER_PRINCIPAL }, (_, n) => attach(n % 2 === 0 ? one : two)),
@@ -42,5 +48,28 @@ describe('attachments of one terminal', () => {
     }
     await expect(attach(two)).rejects.toMatchObject(refused);
     for (const attachment of held) attachment.close();
+    await until(() => service.server.load.streams <= 1);
   }, 60_000);
+
+  it('lets a principal have 256 streams at a time, over all its connections, and others theirs', async () => {
+    const stop = new AbortController();
+    setMaxListeners(0, stop.signal);
+    const open = async (client: Client) => {
+      const events = client.terminals.watch({ terminal }, { signal: stop.signal });
+      const iterator = events[Symbol.asyncIterator]();
+      await iterator.next();
+      return iterator.next().catch(() => {});
+    };
+    const [one, two] = [service.client({ subject: 'many' }), service.client({ subject: 'many' })];
+    await Promise.all([one.server.getServerInfo({}), two.server.getServerInfo({})]);
+    const opened = Array.from({ length: PER_PRINCIPAL_STREAMS }, (_, n) =>
+      open(n % 2 === 0 ? one : two).catch(() => {}),
+    );
+    await until(() => service.server.load.streams === PER_PRINCIPAL_STREAMS);
+    await expect(open(one)).rejects.toMatchObject({ reason: 'QUOTA_STREAMS' });
+    const other = open(service.client({ subject: 'other' })).catch(() => {});
+    await until(() => service.server.load.streams === PER_PRINCIPAL_STREAMS + 1);
+    stop.abort();
+    await Promise.all([...opened, other]);
+  }, 120_000);
 });

@@ -1,6 +1,6 @@
 /** Peers that begin and do not go on: what each may hold, for how long, and that others never notice. */
 import { spawn } from 'node:child_process';
-import { once, setMaxListeners } from 'node:events';
+import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { createConnection } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -26,7 +26,7 @@ const ATTACH = '/grantty.v1.TerminalService/Attach';
 const HEALTH = '/grpc.health.v1.Health/Watch';
 const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
 
-const limits = { firstCallMs: 1_000, requestMs: 400 };
+const limits = { firstCallMs: 2_000, requestMs: 1_000 };
 /** For peers that are to be found out; others may be too slow for it on a busy machine. */
 const impatience = { firstCallMs: 60_000, keepaliveMs: 300, keepaliveTimeoutMs: 300 };
 async function tlsTo({ server, ca }: TestService, options = {}): Promise<TLSSocket> {
@@ -69,7 +69,6 @@ describe('a server with peers that stall', () => {
     silent.resume();
     // A handshake of TLS that would take half an hour: one byte, now and then.
     const slow = createConnection({ host: '127.0.0.1', port: port() });
-    slow.on('error', () => {});
     slow.resume();
     const hello = Buffer.from('1603010200010001', 'hex');
     let sent = 0;
@@ -77,9 +76,16 @@ describe('a server with peers that stall', () => {
       if (!slow.destroyed) slow.write(hello.subarray(sent % 8, (sent % 8) + 1));
       sent += 1;
     }, 100);
+    slow.on('error', () => {});
     const quiet = await tls();
     quiet.resume();
-    await Promise.all([silent, slow, quiet].map((socket) => once(socket, 'close')));
+    await Promise.all(
+      [silent, slow, quiet].map((socket) => {
+        // It may be cut off in the middle of what it says.
+        socket.on('error', () => {});
+        return new Promise((resolve) => socket.once('close', resolve));
+      }),
+    );
     clearInterval(drip);
     expect(sent).toBeGreaterThan(1);
     expect(performance.now() - began).toBeLessThan(limits.firstCallMs * 10);
@@ -143,8 +149,8 @@ describe('a server with peers that stall', () => {
     const question = message(Buffer.from([0x22, 26, ...Buffer.from('grantty.v1.TerminalService')]));
     const noWindow = Buffer.concat([Buffer.from([0, 4]), uint32(0)]);
     await using raw = await peer(noWindow);
-    // Half of the window of 64 KiB: what is taken from it is given back when it has been dealt with.
-    const questions = Math.floor(32_000 / question.length);
+    // Nearly the window of 64 KiB: what has been taken of it is given back once it is half.
+    const questions = Math.floor(60_000 / question.length);
     raw.send(frame(HEADERS, END_HEADERS, 1, headerBlock(REFLECTION)));
     for (let n = 0; n < questions; n += 100) {
       raw.send(
@@ -163,6 +169,9 @@ describe('a server with peers that stall', () => {
         .filter(({ type, stream }) => type === DATA && stream === 1)
         .reduce((sum, { payload }) => sum + payload.length, 0);
     expect(answered()).toBe(0);
+    const isGivenBack = ({ type, stream }: { type: number; stream: number }) =>
+      type === WINDOW_UPDATE && stream === 1;
+    expect(raw.frames.filter(isGivenBack)).toEqual([]);
     raw.send(frame(SETTINGS, 0, 0, room), frame(WINDOW_UPDATE, 0, 0, uint32(2 ** 30)));
     raw.send(frame(DATA, END_STREAM, 1));
     await raw.until(({ type, stream, flags }) => type === HEADERS && stream === 1 && flags === 5);
@@ -214,28 +223,6 @@ describe('a server with peers that stall', () => {
     socket.destroy();
     await untilAlone();
   });
-
-  it('lets a principal have 256 streams at a time, over all its connections, and others theirs', async () => {
-    const stop = new AbortController();
-    setMaxListeners(0, stop.signal);
-    const open = async (client: ReturnType<TestService['client']>) => {
-      const events = client.terminals.watch({ terminal }, { signal: stop.signal });
-      const iterator = events[Symbol.asyncIterator]();
-      await iterator.next();
-      return iterator.next().catch(() => {});
-    };
-    const [one, two] = [service.client({ subject: 'many' }), service.client({ subject: 'many' })];
-    await Promise.all([one.server.getServerInfo({}), two.server.getServerInfo({})]);
-    const opened = Array.from({ length: 256 }, (_, n) =>
-      open(n % 2 === 0 ? one : two).catch(() => {}),
-    );
-    await until(() => service.server.load.streams === 256);
-    await expect(open(one)).rejects.toMatchObject({ reason: 'QUOTA_STREAMS' });
-    const other = open(service.client({ subject: 'other' })).catch(() => {});
-    await until(() => service.server.load.streams === 257);
-    stop.abort();
-    await Promise.all([...opened, other]);
-  }, 60_000);
 });
 
 describe('a server that asks its peers for signs of life', () => {
