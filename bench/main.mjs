@@ -14,6 +14,7 @@ const ROWS = [
   'list',
   'revoke',
   'memory',
+  'sessions',
   'scale',
   'crowd',
   'flood',
