@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode } from '../core/errors.js';
@@ -180,9 +180,15 @@ export async function createPrivateDir(path: string): Promise<boolean> {
     await ensurePrivateDir(dirname(path));
     return createPrivateDir(path);
   }
-  await using handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  await handOver(handle, dirname(path));
-  await syncDirectory(dirname(path));
+  try {
+    await using handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    await handOver(handle, dirname(path));
+    await syncDirectory(dirname(path));
+  } catch (error) {
+    // One that was not handed over would shut its owner out.
+    await rmdir(path).catch(() => undefined);
+    throw error;
+  }
   return true;
 }
 

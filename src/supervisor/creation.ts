@@ -26,7 +26,8 @@ export async function createTerminal(
   } catch (error) {
     await terminal?.abandon();
     place[Symbol.dispose]();
-    if (dir !== undefined) await removeResource(dir);
+    // What cannot be removed for now is no terminal: the next create of this name removes it.
+    if (dir !== undefined) await removeResource(dir).catch(() => undefined);
     throw error;
   }
 }

@@ -23,13 +23,17 @@ export interface DevServer extends AsyncDisposable {
   end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 }
 
-/** Resolves when the server is ready. A later `--listen` in `flags` wins; `program` may be another build. */
+/**
+ * Resolves when the server is ready. A later `--listen` in `flags` wins; `program` may be another
+ * build; `wrapper` is a command that executes its arguments in place.
+ */
 export async function startDevServer(
   stateDir: string,
   flags: readonly string[] = [],
   /** For Node.js, in the server and in the supervisor that it starts. */
   nodeFlags: readonly string[] = [],
   program = CTX,
+  wrapper: readonly string[] = [],
 ): Promise<DevServer> {
   const args = [
     ...nodeFlags,
@@ -42,7 +46,8 @@ export async function startDevServer(
     '127.0.0.1:0',
     ...flags,
   ];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const [executable = '', ...rest] = [...wrapper, process.execPath, ...args];
+  const child = spawn(executable, rest, { stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   child.stderr.on('data', (chunk) => {
     said += chunk;
