@@ -48,7 +48,9 @@ export class Pulse implements Disposable {
       const value = { expiresAt: timestampFromMs(notAfter) };
       this.send(encodeMessage({ case: 'expiring', value }));
     }
-    if (now - this.#lastSentMs >= HEARTBEAT_MS) {
+    // A clock that was set back says nothing of how long it has been silent.
+    const sinceMs = now - this.#lastSentMs;
+    if (sinceMs >= HEARTBEAT_MS || sinceMs < 0) {
       const value = { lastSeq: BigInt(this.options.lastSeq()) };
       // A client that takes nothing needs no sign of life.
       if (out.pendingBytes === 0) out.write(encodeMessage({ case: 'heartbeat', value }));
@@ -58,7 +60,9 @@ export class Pulse implements Disposable {
       this.#lastSentMs + HEARTBEAT_MS,
       this.#warnedOf === notAfter ? notAfter : notAfter - EXPIRY_WARNING_MS,
     ].filter((at) => at > now);
-    this.#cancel = clock.after(Math.min(...due) - now, () => this.beat());
+    // Within a heartbeat it looks again, so that a clock that was set forward is noticed.
+    const wait = Math.min(HEARTBEAT_MS, ...due.map((at) => at - now));
+    this.#cancel = clock.after(wait, () => this.beat());
   }
 
   [Symbol.dispose](): void {

@@ -1,4 +1,5 @@
 /** Runs something long under authority that may end in the middle of it. */
+import { HEARTBEAT_MS } from '../core/limits.js';
 import type { Clock } from './clock.js';
 import type { OpenStream } from './openStreams.js';
 import type { Standing } from './standing.js';
@@ -11,6 +12,9 @@ export interface Footing {
   /** Aborts when the call is over. */
   readonly over: AbortSignal;
 }
+
+/** Milliseconds between looks at most: a clock may be set forward, past the end of authority. */
+const MAX_WAIT_MS = HEARTBEAT_MS;
 
 /**
  * Runs `work`, whose signal aborts when authority ends, the server drains or the call is over.
@@ -30,7 +34,8 @@ export async function whileStanding<T>(
       controller.abort(error);
     }
     if (controller.signal.aborted) return;
-    cancelTimer = clock.after(standing.notAfter - clock.now(), () => void look());
+    const wait = Math.min(standing.notAfter - clock.now(), MAX_WAIT_MS);
+    cancelTimer = clock.after(wait, () => void look());
   };
   const cancel = () => controller.abort(new Cancelled());
   const send = () => controller.abort(stream.stop.reason);

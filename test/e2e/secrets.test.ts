@@ -5,7 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect, promisify } from 'node:util';
 import type { Client } from '../../src/client/connect.js';
-import { AttachmentKind, Signal } from '../../src/gen/public/grantty/v1/terminal_pb.js';
+import {
+  AttachmentKind,
+  Signal,
+  type TerminalRef,
+} from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { CTX, startDevServer } from '../support/devServer.js';
 import { filesWith, holds } from '../support/filesWith.js';
 
@@ -51,7 +55,7 @@ describe('secrets', () => {
     expect(await filesWith(stateDir, FORGED)).toEqual([]);
     const kept = await filesWith(stateDir, ENV);
     expect(kept.map((path) => path.slice(path.lastIndexOf('/') + 1))).toEqual(['env.json']);
-  });
+  }, 120_000);
 });
 
 /** One working day with two servers, the first of which is killed. */
@@ -68,6 +72,8 @@ async function work(stateDir: string, failing: (call: Promise<unknown>) => Promi
     for await (const event of attachment.events) if (event.case === 'inputAck') break;
   }
   await client.terminals.wait({ terminal: ref, condition: { case: 'pattern', value: 'got.*got' } });
+  const session = await silentSession(client);
+  await send(client, session, INPUT);
 
   const env = { CANARY: ENV };
   const create = (init: object) => client.terminals.createTerminal({ agent: 'a', ...init });
@@ -107,6 +113,24 @@ async function work(stateDir: string, failing: (call: Promise<unknown>) => Promi
     signatures: [own, former, token, other.token].map(signatureOf),
     said: first.said() + second.said(),
   };
+}
+
+/** Sends to a session and reads what comes of it to the end. */
+async function send(client: Client, terminal: TerminalRef, text: string): Promise<void> {
+  const timeout = { seconds: 20n, nanos: 0 };
+  let last: string | undefined;
+  for await (const { event } of client.sessions.send({ terminal, text, timeout }))
+    last = event.case;
+  expect(last).toBe('result');
+}
+
+/** A session that shows nothing of what is sent, and keeps no history of it. */
+async function silentSession(client: Client): Promise<TerminalRef> {
+  const { session } = await client.sessions.spawn({ agent: 'a', type: 'shell' });
+  if (!session?.terminal) throw new Error('no session');
+  const script = 'stty -echo; while read -r line; do printf got; done';
+  await send(client, session.terminal, `exec sh -c '${script}'`);
+  return session.terminal;
 }
 
 function signatureOf(token: string): string {

@@ -5,7 +5,7 @@ import { GranttyError } from '../../src/core/errors.js';
 import type { Name } from '../../src/core/names.js';
 import { GrantService } from '../../src/gen/public/grantty/v1/grant_service_pb.js';
 import { SessionService } from '../../src/gen/public/grantty/v1/session_service_pb.js';
-import { Signal } from '../../src/gen/public/grantty/v1/terminal_pb.js';
+import { AttachmentKind, Signal } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import { detailsOf, failureOf, Harness, terminals } from './harness.js';
 import { rawCall } from './rawCall.js';
 
@@ -107,6 +107,14 @@ describe('decisions', () => {
     });
   });
 
+  /** Rejects with how an Attach ended that was opened with this one frame. */
+  async function opened(about: ReturnType<typeof ref>, token: string): Promise<unknown> {
+    const stream = harness.bidi(terminals.attach, token);
+    stream.send({ frame: { case: 'open', value: { ...about, kind: AttachmentKind.AGENT } } });
+    await stream.rest();
+    throw stream.error;
+  }
+
   describe('of who sees what', () => {
     it('answers for a terminal out of reach and for none with the same bytes but decision_id', async () => {
       const token = await harness.token([{ resource: { agent: 'coder' } }]);
@@ -131,7 +139,9 @@ describe('decisions', () => {
       expect(answers[0]?.code).toBe(status.PERMISSION_DENIED);
     });
 
-    const { readScrollback, findText } = SessionService.method;
+    const { readScrollback, getScreen, findText, send, readSend, cancelSend, close } =
+      SessionService.method;
+    const sendId = 's1';
     const size = { columns: 80, rows: 24 };
     const condition = { case: 'exit', value: true } as const;
 
@@ -149,6 +159,12 @@ describe('decisions', () => {
       ['Watch', (about, by) => harness.unary(terminals.watch, about, by)],
       ['ReadScrollback', (about, by) => harness.unary(readScrollback, about, by)],
       ['FindText', (about, by) => harness.unary(findText, { ...about, pattern: 'x' }, by)],
+      ['GetScreen', (about, by) => harness.unary(getScreen, about, by)],
+      ['Send', (about, by) => harness.unary(send, { ...about, text: 'x' }, by)],
+      ['ReadSend', (about, by) => harness.unary(readSend, { ...about, sendId }, by)],
+      ['CancelSend', (about, by) => harness.unary(cancelSend, { ...about, sendId }, by)],
+      ['Close', (about, by) => harness.unary(close, about, by)],
+      ['Attach', (about, by) => opened(about, by)],
     ])('asks store, policy and trail for both the same, by %s', async (_, call) => {
       const token = await harness.token([{ resource: { agent: 'coder' } }]);
       const traceOf = async (id: string) => {

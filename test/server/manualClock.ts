@@ -2,7 +2,10 @@
 import type { Clock } from '../../src/server/clock.js';
 
 export class ManualClock implements Clock {
+  /** What timers go by. */
   #now = 1_700_000_000_000;
+  /** How far it was set from that. */
+  #set = 0;
   readonly #timers = new Set<{ readonly at: number; readonly task: () => void }>();
 
   /** Timers that were set so far. */
@@ -14,7 +17,12 @@ export class ManualClock implements Clock {
   }
 
   now(): number {
-    return this.#now;
+    return this.#now + this.#set;
+  }
+
+  /** Somebody sets it: timers do not notice. */
+  set(ms: number): void {
+    this.#set += ms;
   }
 
   after(ms: number, task: () => void): () => void {

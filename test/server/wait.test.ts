@@ -163,7 +163,19 @@ describe('Wait', () => {
   it('ends with its authority', async () => {
     const waited = failureOf(wait(exit));
     await following();
-    harness.clock.advance(600_000);
+    // A little past its end, as it looks again every 15 s.
+    for (let seconds = 0; seconds <= 600; seconds += 15) {
+      harness.clock.advance(15_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(detailsOf(await waited).info?.reason).toBe('TOKEN_EXPIRED');
+  });
+
+  it('ends within 15 s when the clock is set past the end of the token', async () => {
+    const waited = failureOf(wait(exit));
+    await following();
+    harness.clock.set(3_600_000);
+    harness.clock.advance(15_000);
     expect(detailsOf(await waited).info?.reason).toBe('TOKEN_EXPIRED');
   });
 });

@@ -303,6 +303,30 @@ describe('Watch', () => {
       stream.call.cancel();
     });
 
+    it('gives signs of life at the same pace though the clock is set back an hour', async () => {
+      const stream = await started({}, await harness.token([{}], { ttl: 100 }));
+      harness.clock.set(-3_600_000);
+      let beats = 0;
+      for (let seconds = 0; seconds < 60; seconds += 15) {
+        harness.clock.advance(15_000);
+        let event = await stream.next();
+        while (event?.event.case !== 'heartbeat') event = await stream.next();
+        beats += 1;
+      }
+      expect(beats).toBe(4);
+      stream.call.cancel();
+      harness.clock.set(3_600_000);
+    });
+
+    it('ends within 15 s when the clock is set past the end of the token', async () => {
+      const stream = await started({}, await harness.token([{}], { ttl: 3_000 }));
+      harness.clock.set(3_600_000);
+      harness.clock.advance(15_000);
+      const rest = await stream.rest();
+      expect(eventsOf(rest, 'closing')[0]).toMatchObject({ reason: ClosingReason.TOKEN_EXPIRED });
+      harness.clock.set(-3_600_000);
+    });
+
     it('warns 30 s before the token ends, then ends with the last seq', async () => {
       await terminal.print('x');
       const stream = await started({}, await harness.token([{}], { ttl: 100 }));
