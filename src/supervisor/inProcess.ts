@@ -85,7 +85,7 @@ class Registry implements Supervisor {
       void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
     });
     const { ticker, now, log } = this.#context;
-    this.#requests = new RequestMemory(now);
+    this.#requests = new RequestMemory(options.now ?? (() => performance.now()));
     const terminals = () => this.#terminals.values();
     const retainMs = limits.logRetainMs;
     this.#endSweeps = [

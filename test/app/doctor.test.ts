@@ -3,8 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeDevelopmentCertificates } from '../../src/app/certificates.js';
 import { certificateFinding } from '../../src/app/doctor/certificateFinding.js';
-import { hostFindings, nodeFinding } from '../../src/app/doctor/hostFindings.js';
+import {
+  hostFindings,
+  nodeFinding,
+  spaceFinding,
+  useFinding,
+} from '../../src/app/doctor/hostFindings.js';
 import { holdStateDir } from '../../src/app/heldStateDir.js';
+import { skipAloud } from '../support/skipAloud.js';
+import { smallDisk } from '../support/smallDisk.js';
 
 const DAY_MS = 24 * 3600_000;
 
@@ -57,6 +64,26 @@ describe('a certificate', () => {
   });
 });
 
+describe('what runs out', () => {
+  const GIB = 1024 ** 3;
+  it.each([
+    [0, 'fail'],
+    [GIB - 1, 'warn'],
+    [GIB, 'ok'],
+  ])('%d bytes of room are %s', (bavail, level) => {
+    const space = { bavail, bsize: 1, files: 0, ffree: 0 };
+    expect(spaceFinding('disk', space).level).toBe(level);
+  });
+
+  it.each([
+    [79, 'ok'],
+    [80, 'warn'],
+    [100, 'warn'],
+  ])('%d of 100 descriptors in use are %s', (used, level) => {
+    expect(useFinding('files', used, 100).level).toBe(level);
+  });
+});
+
 describe('the host', () => {
   const found = async (stateDir: string, config?: string) =>
     new Map(
@@ -71,6 +98,31 @@ describe('the host', () => {
     expect((await found(dir)).get('server.lock')?.found).toBe(`held by process ${process.pid}`);
     await held[Symbol.asyncDispose]();
     expect((await found(dir)).get('server.lock')?.found).toBe('free');
+  });
+
+  it('says how many descriptors the holder of a lock has in use', async () => {
+    await using _held = await holdStateDir(dir);
+    expect((await found(dir)).get('files of server')?.found).toMatch(
+      /^[1-9]\d* of \d+ descriptors in use$/,
+    );
+    expect((await found(dir)).has('files of supervisor')).toBe(false);
+  });
+
+  it('fails for a state directory on a disk that is read-only', async () => {
+    await using disk = await smallDisk(1024 * 1024);
+    if (disk === undefined) return skipAloud('needs root and mount(8)');
+    await disk.remount('ro');
+    expect((await found(disk.path)).get('disk')).toMatchObject({
+      level: 'fail',
+      found: expect.stringContaining('read-only'),
+    });
+  });
+
+  it('fails for a disk that is full', async () => {
+    await using disk = await smallDisk(1024 * 1024);
+    if (disk === undefined) return skipAloud('needs root and mount(8)');
+    await disk.fill('fill');
+    expect((await found(disk.path)).get('disk')).toMatchObject({ level: 'fail' });
   });
 
   it('fails for a state directory that others can write to', async () => {

@@ -55,7 +55,7 @@ describe('secrets', () => {
     expect(await filesWith(stateDir, FORGED)).toEqual([]);
     const kept = await filesWith(stateDir, ENV);
     expect(kept.map((path) => path.slice(path.lastIndexOf('/') + 1))).toEqual(['env.json']);
-  }, 120_000);
+  }, 180_000);
 });
 
 /** One working day with two servers, the first of which is killed. */
@@ -128,9 +128,11 @@ async function send(client: Client, terminal: TerminalRef, text: string): Promis
 async function silentSession(client: Client): Promise<TerminalRef> {
   const { session } = await client.sessions.spawn({ agent: 'a', type: 'shell' });
   if (!session?.terminal) throw new Error('no session');
-  const script = 'stty -echo; while read -r line; do printf got; done';
-  await send(client, session.terminal, `exec sh -c '${script}'`);
-  return session.terminal;
+  const { terminal } = session;
+  const script = 'stty -echo; printf %s%s sil ent; while read -r line; do printf got; done';
+  await send(client, terminal, `exec sh -c '${script}'`);
+  await client.terminals.wait({ terminal, condition: { case: 'pattern', value: 'silent' } });
+  return terminal;
 }
 
 function signatureOf(token: string): string {

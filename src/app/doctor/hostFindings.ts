@@ -1,8 +1,9 @@
 /** The checks of a host that serves or is about to: what `serve` would stumble over later. */
-import { constants, type Stats } from 'node:fs';
-import { access, readFile, stat, statfs } from 'node:fs/promises';
+import { constants, type Stats, type StatsFs } from 'node:fs';
+import { access, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { errorCode } from '../../core/errors.js';
+import { lockHolder } from '../../store/lock.js';
 import { type Configuration, readConfiguration } from '../config.js';
 import { defaultStateDir } from '../defaultStateDir.js';
 import { devFiles } from '../dev.js';
@@ -28,7 +29,11 @@ export async function hostFindings(options: HostOptions): Promise<readonly Findi
     }
   }
   const stateDir = options.stateDir ?? config?.state_dir ?? defaultStateDir();
-  findings.push(...(await stateDirFindings(stateDir)), await ptyFinding(), await filesFinding());
+  findings.push(...(await stateDirFindings(stateDir)));
+  const auditDir = config?.audit.dir;
+  if (auditDir !== undefined) findings.push(...(await placeFindings('audit', auditDir)));
+  findings.push(await ptyFinding(), await filesFinding(), ...(await descriptorFindings(stateDir)));
+  findings.push(await cgroupFinding());
   const { now } = options;
   if (config) {
     const { cert, key, client_ca: clientCa } = config.tls;
@@ -82,6 +87,8 @@ async function toolFinding(name: string): Promise<Finding> {
   return fail(name, 'is not on PATH', 'install util-linux');
 }
 
+type Space = Pick<StatsFs, 'bavail' | 'bsize' | 'files' | 'ffree'>;
+
 /** Bytes that should be free for logs. */
 const LEAST_FREE_BYTES = 1024 ** 3;
 
@@ -105,16 +112,44 @@ async function stateDirFindings(path: string): Promise<Finding[]> {
     (mode & 0o022) === 0
       ? ok(check, path)
       : fail(check, `${path} can be written by others`, `chmod go-w ${path}`);
-  return [shape, await spaceFinding(path), ...(await lockFindings(path))];
+  return [shape, ...(await placeFindings('disk', path)), ...(await lockFindings(path))];
 }
 
-async function spaceFinding(path: string): Promise<Finding> {
-  const { bavail, bsize } = await statfs(path);
+/** Whether a directory can be written, and how much. */
+async function placeFindings(check: string, path: string): Promise<Finding[]> {
+  try {
+    const space = await statfs(path);
+    await access(path, constants.W_OK);
+    return [spaceFinding(check, space), ...inodeFinding(check, space)];
+  } catch (error) {
+    switch (errorCode(error)) {
+      case 'ENOENT':
+        return [ok(check, `${path} does not exist; the first "ctx serve" makes it`)];
+      case 'EROFS': {
+        const advice = 'look at the disk and the log of the kernel, then mount it for writing';
+        return [fail(check, `${path} is on a read-only file system`, advice)];
+      }
+      default:
+        return [fail(check, messageOf(error), 'run this as the user that serves')];
+    }
+  }
+}
+
+export function spaceFinding(check: string, { bavail, bsize }: Space): Finding {
   const free = bavail * bsize;
   const found = `${(free / LEAST_FREE_BYTES).toFixed(1)} GiB free`;
+  if (free === 0) return fail(check, found, 'make room: nothing is done that needs some');
   return free < LEAST_FREE_BYTES
-    ? warn('disk', found, 'make room: where a log cannot be written, its terminal stands still')
-    : ok('disk', found);
+    ? warn(check, found, 'make room: where a log cannot be written, its terminal stands still')
+    : ok(check, found);
+}
+
+/** Files that should be free: a terminal has some ten. File systems that count none say 0 of 0. */
+const LEAST_FREE_FILES = 10_000;
+
+function inodeFinding(check: string, { files, ffree }: Space): Finding[] {
+  if (files === 0 || ffree >= LEAST_FREE_FILES) return [];
+  return [warn(check, `${ffree} files free of ${files}`, 'delete terminals that have exited')];
 }
 
 /** Only looked at: to try a lock would be to take it. */
@@ -133,6 +168,42 @@ async function lockFindings(path: string): Promise<Finding[]> {
     findings.push(ok(name, isHeld ? `held by process ${holder || '?'}` : 'free'));
   }
   return findings;
+}
+
+/** The part of used descriptors above which somebody should act. */
+const HIGH_USE = 0.8;
+
+/** Of the processes that hold the locks, where this user may look. */
+async function descriptorFindings(stateDir: string): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const name of ['server', 'supervisor']) {
+    const pid = (await lockHolder(join(stateDir, `${name}.lock`)).catch(() => undefined))
+      ?.split(' ')
+      .at(-1);
+    if (pid === undefined) continue;
+    try {
+      const used = (await readdir(`/proc/${pid}/fd`)).length;
+      const most = softLimitOf(await readFile(`/proc/${pid}/limits`, 'utf8'));
+      findings.push(useFinding(`files of ${name}`, used, most));
+    } catch {
+      findings.push(warn(`files of ${name}`, `process ${pid}`, 'run this as its user to look'));
+    }
+  }
+  return findings;
+}
+
+export function useFinding(check: string, used: number, most: number): Finding {
+  const found = `${used} of ${most} descriptors in use`;
+  if (used < HIGH_USE * most) return ok(check, found);
+  return warn(check, found, `raise LimitNOFILE of its unit, or now: prlimit --nofile=${2 * most}`);
+}
+
+/** Optional: without it the processes of a terminal are found by other means. */
+async function cgroupFinding(): Promise<Finding> {
+  const controllers = await readFile('/sys/fs/cgroup/cgroup.controllers', 'utf8').catch(() => '');
+  return controllers === ''
+    ? warn('cgroup v2', 'is not mounted', 'terminals have no limits of memory, processes and CPU')
+    : ok('cgroup v2', controllers.trim());
 }
 
 /** PTYs that should be left for terminals. */
@@ -157,11 +228,16 @@ async function ptyFinding(): Promise<Finding> {
 const LEAST_FILES = 4096;
 
 async function filesFinding(): Promise<Finding> {
-  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
-  const [, soft = 'unknown'] = /^Max open files +(\S+)/m.exec(limits) ?? [];
-  return Number(soft) < LEAST_FILES
+  const soft = softLimitOf(await readFile('/proc/self/limits', 'utf8').catch(() => ''));
+  return soft < LEAST_FILES
     ? warn('open files', `at most ${soft}`, `raise it for the server: ulimit -n ${LEAST_FILES}`)
     : ok('open files', `at most ${soft}`);
+}
+
+/** Of /proc/<pid>/limits; NaN where it says nothing. */
+function softLimitOf(limits: string): number {
+  const [, soft = ''] = /^Max open files +(\S+)/m.exec(limits) ?? [];
+  return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number.parseInt(soft, 10);
 }
 
 async function exists(path: string): Promise<boolean> {
