@@ -146,7 +146,7 @@ async function processesOf([server, supervisor], file) {
 async function collected(pid, file) {
   const told = `${file}-${pid}`;
   await rm(told, { force: true });
-  process.kill(pid, 'SIGUSR2');
+  process.kill(pid, 'SIGWINCH');
   for (let waited = 0; !existsSync(told); waited += 50) {
     if (waited > 20_000) throw new Error(`process ${pid} did not tell its memory`);
     await setTimeout(50);

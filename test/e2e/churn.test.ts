@@ -58,8 +58,11 @@ describe(`${SECOND} terminals that are made, end and are deleted`, () => {
   async function look(pid: number): Promise<Look> {
     const file = `${told}-${pid}`;
     await rm(file, { force: true });
-    process.kill(pid, 'SIGUSR2');
-    while (!existsSync(file)) await delay(POLL_MS);
+    process.kill(pid, 'SIGWINCH');
+    while (!existsSync(file)) {
+      if (!existsSync(`/proc/${pid}`)) throw new Error(`process ${pid} has ended`);
+      await delay(POLL_MS);
+    }
     const { heapUsed, external, resources } = JSON.parse(await readFile(file, 'utf8'));
     const handles: Record<string, number> = {};
     for (const kind of resources as string[]) {
