@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Client } from '../../src/client/connect.js';
 import type { CallError } from '../../src/client/failure.js';
+import { PROTOCOL_VERSION } from '../../src/supervisor/socket/protocol.js';
 import { CTX, type DevServer, startDevServer } from '../support/devServer.js';
 import { buildOf } from '../support/otherBuild.js';
 
@@ -76,7 +77,7 @@ describe('a server of another build in place of a running one', () => {
     await using next = await buildOf('99.0.0');
     await next.edit(
       'supervisor/socket/protocol.js',
-      'PROTOCOL_VERSION = 1',
+      `PROTOCOL_VERSION = ${PROTOCOL_VERSION}`,
       'PROTOCOL_VERSION = 999',
     );
     const old = await startDevServer(stateDir);
@@ -85,7 +86,7 @@ describe('a server of another build in place of a running one', () => {
     client.close();
     await old.end('SIGTERM');
     await expect(startDevServer(stateDir, [], [], next.program)).rejects.toThrow(
-      /speaks version 999 .* version 1.*ctx supervise --stop --state-dir/s,
+      /speaks version 999 .*run both from one release.*ctx supervise --stop --state-dir/s,
     );
     // It has left the supervisor and its terminals alone.
     await using back = await startDevServer(stateDir);
