@@ -31,11 +31,18 @@ describe('sessions over a supervisor that outlives the server', () => {
     }
   }
 
+  /** Resolves when the shell's first prompt is there, whatever a person's start-up files take. */
+  async function prompted(id: string, env: Readonly<Record<string, string>>): Promise<void> {
+    const wait = ['terminal', 'wait', id, '--pattern', '[#$] ', '--timeout', '80s'];
+    expect(await ctx(wait, env)).toMatchObject({ code: 0 });
+  }
+
   it('go on after kill -9 of the server, from the command line: send, read, screen, find, close', async () => {
     const first = await startDevServer(stateDir);
     const atFirst = (...args: string[]) => ctx(['terminal', ...args], first.settings);
     const id = (await atFirst('spawn', 'coder', '--name', 'main')).stdout.trim();
     expect(id).toMatch(/^session-/);
+    await prompted(id, first.settings);
     const sent = await atFirst('send', id, 'x=kept; seq 1 100');
     expect(sent).toMatchObject({ code: 0 });
     expect(sent.stdout).toMatch(/\n99\n100\n.*[#$] \n$/);
@@ -55,12 +62,13 @@ describe('sessions over a supervisor that outlives the server', () => {
     expect(result).toMatchObject({ waitReason: 'WAIT_REASON_TIMEOUT' });
     expect(await atSecond('close', id)).toMatchObject({ code: 0 });
     expect((await atSecond('send', id, 'echo')).code).toBe(1);
-  }, 60_000);
+  }, 150_000);
 
   it('a send whose server was killed goes on at the next one, and its text is typed once', async () => {
     const first = await startDevServer(stateDir);
     const env = { ...first.settings };
     const id = (await ctx(['terminal', 'spawn', 'coder'], env)).stdout.trim();
+    await prompted(id, env);
     const file = join(stateDir, 'typed');
     const text = `echo x >> ${file}; sleep 2; wc -l < ${file}`;
     const [host, port] = (env.GRANTTY_ADDRESS ?? '').split(':');
@@ -74,5 +82,5 @@ describe('sessions over a supervisor that outlives the server', () => {
     expect(second.settings.GRANTTY_ADDRESS).toBe(env.GRANTTY_ADDRESS);
     expect(await sending).toMatchObject({ code: 0 });
     expect(await readFile(file, 'utf8')).toBe('x\n');
-  }, 60_000);
+  }, 150_000);
 });
