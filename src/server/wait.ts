@@ -97,7 +97,9 @@ async function meet(
   if (afterSeq !== undefined) {
     after = afterPosition(afterSeq, logEpoch, terminal, feed.lastSeq);
     firstInstance = 1;
-  } else if (condition.kind !== 'pattern' && record.exit && !isLive(record.state)) {
+  }
+  // Nothing comes of what has ended, unless somebody starts it again.
+  if (record.exit && !isLive(record.state) && after >= terminal.nextSeq - 1) {
     return { outcome: WaitOutcome.EXIT, matchedSeq: after, exit: record.exit };
   }
 

@@ -78,6 +78,20 @@ describe('Wait', () => {
     expect((await second).exitStatus?.exitCode).toBe(2);
   });
 
+  it.each([
+    ['an exit', exit],
+    ['a pattern', pattern('never')],
+    ['rest', idle(1_000)],
+  ])('for %s ends at once after the last event of a terminal that has exited', async (_, what) => {
+    await terminal.print('x');
+    await terminal.exit({ exitCode: 3 });
+    expect(await wait(what, { afterSeq: 2n })).toMatchObject({
+      outcome: WaitOutcome.EXIT,
+      matchedSeq: 2n,
+      exitStatus: { exitCode: 3 },
+    });
+  });
+
   it('finds a pattern in what was printed, over the borders of events and characters', async () => {
     const text = Buffer.from('ready: grün!');
     await terminal.print('boot ', text.subarray(0, 10), text.subarray(10), ' tail');

@@ -1499,6 +1499,7 @@ export type WaitRequest = Message<"grantty.v1.WaitRequest"> & {
   /**
    * Looks at events after this one: for `pattern`, what is searched; for all, which exit counts.
    * Absent: everything that is kept for `pattern`, the current instance for `exit`. 0: from seq 1.
+   * Where the process has exited and nothing comes after this one, the wait ends with that exit.
    *
    * @generated from field: optional uint64 after_seq = 5;
    */
