@@ -19,5 +19,7 @@ export default {
   },
   reporters: ['default', '<rootDir>/test/support/summaryReporter.mjs'],
   maxWorkers: 2,
+  // A worker that has run a hundred files is as large as what some tests measure: then a new one goes on.
+  workerIdleMemoryLimit: '600MB',
   testTimeout: 30_000,
 };
