@@ -59,6 +59,7 @@ export function wait(context: ServerContext): WaitHandler {
         if (!isLive(terminal.record.state)) terminal = await supervisor.exited(permit.key, stop);
         const feed = await hub.join(terminal);
         try {
+          stop.throwIfAborted();
           const waited = await meet(context, request, condition, terminal, feed, stop);
           return { ...waited, lastSeq: feed.lastSeq, logEpoch: terminal.record.logEpoch };
         } finally {

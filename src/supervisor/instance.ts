@@ -144,6 +144,11 @@ export class Instance {
     return this.#pipeline.lastSeq;
   }
 
+  /** The same, and what is read from now on comes after it. */
+  cutOutput(): number {
+    return this.#pipeline.cut();
+  }
+
   /** @throws as `mayWrite` gives, INPUT_QUEUE_FULL, TERMINAL_EXITED */
   send(
     data: Uint8Array,

@@ -70,9 +70,15 @@ export class OutputPipeline {
     this.#lastAssigned = options.log.nextSeq - 1;
   }
 
-  /** Seq of the last event whose bytes were read by now; what is read later has a higher one. */
+  /** Seq of the last event of which bytes were read by now. */
   get lastSeq(): number {
-    return this.#pending.isEmpty ? this.#lastAssigned : this.#lastAssigned + 1;
+    return this.#lastAssigned + this.#pending.events;
+  }
+
+  /** The same, and what is read from now on gets a higher one. */
+  cut(): number {
+    this.#pending.cut();
+    return this.lastSeq;
   }
 
   get #unloggedBytes(): number {

@@ -14,6 +14,8 @@ export type Pending =
  */
 export class PendingOutput {
   #entries: Pending[] = [];
+  /** How many of the entries are events. */
+  #closed = 0;
   #bytes = 0;
   /** What the last event has so far … */
   #open: Buffer | undefined;
@@ -29,6 +31,11 @@ export class PendingOutput {
     return this.#open === undefined && this.#entries.length === 0;
   }
 
+  /** Events that it makes up by now, the last of which may still grow. */
+  get events(): number {
+    return this.#closed + (this.#open === undefined ? 0 : 1);
+  }
+
   /** Copies `chunk`, which may be of any length. */
   push(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
@@ -36,22 +43,23 @@ export class PendingOutput {
   }
 
   resized(size: TerminalSize): void {
-    this.#close();
+    this.cut();
     this.#entries.push({ kind: 'resized', size });
   }
 
   /** All that waits, in order; nothing waits then. */
   take(): readonly Pending[] {
-    this.#close();
+    this.cut();
     const taken = this.#entries;
     this.#entries = [];
+    this.#closed = 0;
     this.#bytes = 0;
     return taken;
   }
 
   /** Takes as much of `chunk` as the open event has room for; answers how much that was. */
   #fill(chunk: Uint8Array): number {
-    if (this.#filled === MAX_EVENT_DATA_BYTES) this.#close();
+    if (this.#filled === MAX_EVENT_DATA_BYTES) this.cut();
     if (this.#open === undefined) {
       const first = chunk.subarray(0, MAX_EVENT_DATA_BYTES);
       this.#open = Buffer.from(first);
@@ -69,12 +77,13 @@ export class PendingOutput {
     return part.length;
   }
 
-  /** An event that fills less than half of its block does not keep the block. */
-  #close(): void {
+  /** What comes next begins an event of its own. One that fills less than half of its block does not keep it. */
+  cut(): void {
     if (this.#open === undefined) return;
     const data = this.#open.subarray(0, this.#filled);
     const wasteful = this.#filled < this.#open.length / 2;
     this.#entries.push({ kind: 'data', data: wasteful ? Buffer.from(data) : data });
+    this.#closed += 1;
     this.#open = undefined;
     this.#filled = 0;
   }

@@ -72,7 +72,7 @@ export class TerminalInput {
 
   async write({ data, lease }: WriteSpec): Promise<WriteResult> {
     const instance = this.#running();
-    const { lastSeq } = instance;
+    const lastSeq = instance.cutOutput();
     await instance.send(
       data,
       () => this.leases.refusal(lease),

@@ -68,6 +68,43 @@ function publishedEvents(items: readonly LiveItem[]): TerminalEvent[] {
 }
 
 describe('the output pipeline', () => {
+  it('puts what is read after a cut into later events, whatever waits and however it is sized', async () => {
+    const step = fc.oneof(
+      fc
+        .uint8Array({ minLength: 1, maxLength: 9 })
+        .map((data) => ({ kind: 'read', data }) as const),
+      fc.nat(500).map((cols) => ({ kind: 'resized', size: { cols: cols + 1, rows: 1 } }) as const),
+      fc.constant({ kind: 'cut' } as const),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.nat(30), async (steps, releaseAt) => {
+        const log = new MemoryLog();
+        log.hold = true;
+        const { pipeline } = start(log);
+        const cuts: { readonly seq: number; readonly bytes: number }[] = [];
+        let bytes = 0;
+        for (const [at, taken] of steps.entries()) {
+          if (at === releaseAt) {
+            log.release();
+            await new Promise((resolve) => setImmediate(resolve));
+          }
+          if (taken.kind === 'resized') pipeline.resized(taken.size);
+          else if (taken.kind === 'cut') cuts.push({ seq: pipeline.cut(), bytes });
+          else {
+            pipeline.push(taken.data);
+            bytes += taken.data.length;
+          }
+        }
+        log.release();
+        await pipeline.finish({ exitCode: 0 });
+        for (const cut of cuts) {
+          const through = log.events.filter(({ seq }) => seq <= cut.seq);
+          expect(outputOf(through).length).toBe(cut.bytes);
+        }
+      }),
+    );
+  });
+
   it('gives any chunking of the same bytes as the same output, in order, without gap', async () => {
     await fc.assert(
       fc.asyncProperty(

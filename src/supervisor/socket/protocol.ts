@@ -2,7 +2,7 @@
 import { GranttyError } from '../../core/errors.js';
 
 /** Raised with every change of proto-internal: only ends of the same version talk to each other. */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 /** Bytes of one message without its size; above it the connection is ended. Four full frames fit. */
 export const MAX_MESSAGE_BYTES = 1024 * 1024;

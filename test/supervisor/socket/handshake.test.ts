@@ -27,7 +27,7 @@ describe('the greeting on the supervisor’s socket', () => {
       case: 'refused',
       value: {
         reason: 'SUPERVISOR_UNAVAILABLE',
-        message: expect.stringMatching(/version 999 .* version 2: run both from one release/),
+        message: expect.stringMatching(/version 999 .* version 3: run both from one release/),
       },
     });
     await peer.closed;
