@@ -8,7 +8,7 @@ export interface LogRewind {
 }
 
 /** Rewinds kept of one log; above it the two oldest become one that promises no more than either. */
-const MAX_REWINDS = 16;
+export const MAX_REWINDS = 16;
 
 /**
  * With one more, oldest first. One that a later rewind went behind says nothing any more and goes,
@@ -19,6 +19,16 @@ export function addRewind(rewinds: readonly LogRewind[], latest: LogRewind): rea
   const [oldest, second] = kept;
   if (kept.length <= MAX_REWINDS || !oldest || !second) return kept;
   return [{ epoch: second.epoch, lastSeq: oldest.lastSeq }, ...kept.slice(2)];
+}
+
+/** Whether a list may be one that `addRewind` made of a log that is in this epoch. */
+export function isRewindHistory(rewinds: readonly LogRewind[], logEpoch: number): boolean {
+  if (rewinds.length > MAX_REWINDS) return false;
+  return rewinds.every(({ epoch, lastSeq }, at) => {
+    const before = rewinds[at - 1];
+    const isNext = before === undefined || (before.epoch < epoch && before.lastSeq < lastSeq);
+    return isNext && epoch < logEpoch;
+  });
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   StartTerminalRequestSchema,
   type TerminalService,
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
+import { launchAsAsked } from '../session/bashLaunch.js';
 import type { Supervisor } from '../supervisor/api.js';
 import type { ServerContext } from './context.js';
 import {
@@ -75,12 +76,13 @@ export async function withDefaults(
   };
 }
 
-/** What would run in a new instance of a stored terminal. */
+/** What would run in a new instance of a stored terminal: of a session, what was asked for. */
 export async function storedLaunch(
   supervisor: Pick<Supervisor, 'launchPlan'>,
   { owner, id }: { readonly owner: Name; readonly id: Name },
 ): Promise<Launch> {
-  const { command, cwd, env } = await supervisor.launchPlan({ owner, id });
+  const { cwd, ...stored } = await supervisor.launchPlan({ owner, id });
+  const { command, env } = launchAsAsked(stored);
   return { command, cwd, envNames: Object.keys(env) };
 }
 

@@ -1,4 +1,5 @@
 /** How bash is started so that it marks its prompts. */
+import { isDeepStrictEqual } from 'node:util';
 import { promptMark } from './promptMarks.js';
 
 export interface ShellLaunch {
@@ -41,6 +42,22 @@ export function bashLaunch(secret: string, bash = BASH): ShellLaunch {
 /** The secret that `bashLaunch` put into this environment; undefined where it made none. */
 export function launchSecret(env: Readonly<Record<string, string>>): string | undefined {
   return /grantty=([0-9a-f]+)/.exec(env[SETUP_VARIABLE] ?? '')?.[1];
+}
+
+/**
+ * What was asked for where `bashLaunch` made this of it: bash, in the caller's environment. Only its very
+ * set-up counts as that; what somebody else put into the variable stays in what is judged.
+ */
+export function launchAsAsked({ command, env }: ShellLaunch): ShellLaunch {
+  const secret = launchSecret(env);
+  const [bash] = command;
+  if (secret === undefined || bash === undefined) return { command, env };
+  const ours = bashLaunch(secret, bash);
+  const isOurs =
+    isDeepStrictEqual(command, ours.command) && env[SETUP_VARIABLE] === ours.env[SETUP_VARIABLE];
+  if (!isOurs) return { command, env };
+  const { [SETUP_VARIABLE]: _setup, ...asked } = env;
+  return { command: [bash], env: asked };
 }
 
 /** As prompt strings write control characters. */

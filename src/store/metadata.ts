@@ -26,8 +26,11 @@ import {
 import { recordFromJson, recordToJson } from './recordJson.js';
 import type { StoreLog } from './storeLog.js';
 
-/** Bytes of meta.json or env.json that are read: the limits of argv, env and labels, escaped. */
-export const MAX_METADATA_FILE_BYTES = 4 * 1024 * 1024;
+/**
+ * Bytes of meta.json or env.json that are read: what the limits of argv, env and labels take, escaped.
+ * Less than a message of the supervisor's socket, so that no record is too large to be told.
+ */
+export const MAX_METADATA_FILE_BYTES = 960 * 1024;
 
 /** What a resource directory is renamed to while it is removed. No `Name` begins with a dot. */
 const REMOVED_PREFIX = '.removed-';

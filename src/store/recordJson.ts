@@ -1,6 +1,7 @@
 /** The JSON of meta.json: the specification's keys first and in its order, then ours. */
 import { z } from 'zod';
 import { DEFAULT_SIZE } from '../core/limits.js';
+import { isRewindHistory } from '../core/logRewind.js';
 import { isName, type Name } from '../core/names.js';
 import { parseStrictJson } from '../core/strictJson.js';
 import { type RequestMark, type TerminalRecord, terminalStates } from '../core/terminal.js';
@@ -75,7 +76,10 @@ function inline(value: unknown): string {
 
 const name = z.custom<Name>((value) => typeof value === 'string' && isName(value), 'is not a name');
 const count = z.int().min(0);
-const seconds = z.number().min(0);
+/** As much as a message has room for. */
+const uint32 = count.max(0xffff_ffff);
+/** Up to the year 9999, where a protobuf Timestamp ends. */
+const seconds = z.number().min(0).max(253_402_300_799);
 const cells = z.int().min(1).max(65_535);
 const text = z.string();
 
@@ -93,10 +97,10 @@ const recordShape = z.object({
   command: z.array(text).min(1),
   state: z.enum(terminalStates),
   socket: text.optional(),
-  created_at: count,
+  created_at: count.max(253_402_300_799),
   uid: text.default(''),
-  instance: count.default(0),
-  pid: z.int().min(1).optional(),
+  instance: uint32.default(0),
+  pid: uint32.min(1).optional(),
   started_by: z.object({ nonce: text.min(1), start_time: count, boot_id: text.min(1) }).optional(),
   cols: cells.default(DEFAULT_SIZE.cols),
   rows: cells.default(DEFAULT_SIZE.rows),
@@ -116,12 +120,12 @@ const recordShape = z.object({
   exit_code: z.int().min(0).max(255).optional(),
   signal: text.optional(),
   reason: text.optional(),
-  survivors: count.optional(),
+  survivors: uint32.optional(),
   exited_at: seconds.optional(),
   updated_at: seconds.optional(),
-  log_epoch: count.default(1),
+  log_epoch: uint32.default(1),
   request: requestMark.optional(),
-  log_rewinds: z.array(z.object({ epoch: count, last_seq: count })).optional(),
+  log_rewinds: z.array(z.object({ epoch: uint32, last_seq: count })).optional(),
   start_request: requestMark.optional(),
 });
 
@@ -134,6 +138,13 @@ export function recordFromJson(json: string): TerminalRecord {
   const parsed = recordShape.safeParse(parseStrictJson(json));
   if (!parsed.success) throw new Error(z.prettifyError(parsed.error));
   const found = parsed.data;
+  const logRewinds = found.log_rewinds?.map(({ epoch, last_seq }) => ({
+    epoch,
+    lastSeq: last_seq,
+  }));
+  if (logRewinds && !isRewindHistory(logRewinds, found.log_epoch)) {
+    throw new Error('log_rewinds: must ascend, end before log_epoch, and be 16 at most');
+  }
   const ended = found.state === 'exited' || found.state === 'error';
   return {
     owner: found.owner,
@@ -174,9 +185,7 @@ export function recordFromJson(json: string): TerminalRecord {
     updatedAt: Math.round((found.updated_at ?? found.created_at) * 1000),
     logEpoch: found.log_epoch,
     ...(found.request && { request: found.request }),
-    ...(found.log_rewinds && {
-      logRewinds: found.log_rewinds.map(({ epoch, last_seq }) => ({ epoch, lastSeq: last_seq })),
-    }),
+    ...present('logRewinds', logRewinds),
     ...(found.start_request && { startRequest: found.start_request }),
   };
 }

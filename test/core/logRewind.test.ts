@@ -1,5 +1,10 @@
 import fc from 'fast-check';
-import { addRewind, type LogRewind, survivingSeq } from '../../src/core/logRewind.js';
+import {
+  addRewind,
+  isRewindHistory,
+  type LogRewind,
+  survivingSeq,
+} from '../../src/core/logRewind.js';
 
 /** A log whose events can be told apart, and its power cuts. */
 interface Model {
@@ -73,5 +78,19 @@ describe('what survived of a log', () => {
     expect(survivingSeq(log, 3)).toBe(Number.POSITIVE_INFINITY);
     expect(survivingSeq(log, 4)).toBe(0);
     expect(survivingSeq({ logEpoch: 3 }, 2)).toBe(0);
+  });
+});
+
+describe('a list of rewinds', () => {
+  it('is a history whatever rewinds made it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(50), { maxLength: 40 }), (seqs) => {
+        let rewinds: readonly LogRewind[] = [];
+        for (const [at, lastSeq] of seqs.entries()) {
+          rewinds = addRewind(rewinds, { epoch: at + 1, lastSeq });
+        }
+        expect(isRewindHistory(rewinds, seqs.length + 1)).toBe(true);
+      }),
+    );
   });
 });

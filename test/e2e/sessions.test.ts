@@ -329,6 +329,20 @@ describe('sessions over gRPC', () => {
       await spawn({ cwd: '/tmp' }, bound);
     });
 
+    it('what may be spawned may be started again, and no more than that', async () => {
+      const bound = service.client({ constraints: { commands: [shell], env_allow: ['FOO'] } });
+      const { terminal } = await spawn({ env: { FOO: 'bar' } }, bound);
+      await send(terminal, 'exit');
+      for (const constraints of [{ commands: [['/bin/sh']] }, { env_allow: [] }]) {
+        const other = service.client({ constraints });
+        await expect(other.terminals.startTerminal({ terminal })).rejects.toMatchObject({
+          reason: 'GRANT_MISSING',
+        });
+      }
+      await bound.terminals.startTerminal({ terminal });
+      expect((await send(terminal, 'echo $FOO')).text).toContain('bar');
+    });
+
     it('a text that interrupts needs terminal.signal', async () => {
       const { terminal } = await spawn();
       const writer = service.client({ actions: ['terminal.read', 'terminal.write'] });

@@ -112,6 +112,7 @@ describe('meta.json', () => {
     const text = fc.string({ unit: 'binary', maxLength: 20 });
     const part = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_+-]{0,20}$/).map(name);
     const count = fc.nat();
+    const uint32 = fc.nat(0xffff_ffff);
     const millis = fc.integer({ min: 0, max: 4_102_444_800_000 });
     const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
     const arbitrary = fc.record({
@@ -123,9 +124,9 @@ describe('meta.json', () => {
       command: fc.array(text, { minLength: 1, maxLength: 4 }),
       state: fc.constantFrom(...terminalStates),
       socket: optional(text),
-      createdAt: count,
+      createdAt: fc.nat(253_402_300_799),
       uid: text,
-      instance: count,
+      instance: uint32,
       pid: optional(fc.integer({ min: 1, max: 4_194_304 })),
       marks: optional(fc.record({ nonce: fc.uuid(), startTime: count, bootId: fc.uuid() })),
       size: fc.record({
@@ -145,14 +146,14 @@ describe('meta.json', () => {
         fc.record({ issuer: text, subject: text, grants: fc.array(text, { maxLength: 3 }) }),
       ),
       exit: fc.record(
-        { exitCode: fc.nat(255), signal: text, reason: text, survivors: count },
+        { exitCode: fc.nat(255), signal: text, reason: text, survivors: uint32 },
         { requiredKeys: [] },
       ),
       exitedAt: optional(millis),
       updatedAt: millis,
-      logEpoch: count,
+      logEpoch: uint32,
       request: optional(fc.record({ key: text, bodyHash: text })),
-      logRewinds: optional(fc.array(fc.record({ epoch: count, lastSeq: count }))),
+      logRewinds: optional(fc.constant([])),
       startRequest: optional(fc.record({ key: text, bodyHash: text })),
     });
     fc.assert(
@@ -176,11 +177,26 @@ describe('meta.json', () => {
     ['created_at with a fraction', '"created_at": 1.5'],
     ['a pid of 0', '"pid": 0'],
     ['labels that are no text', '"labels": {"a": 1}'],
+    ['an instance beyond 32 bits', '"instance": 4294967296'],
+    ['a pid beyond 32 bits', '"pid": 4294967296'],
+    ['survivors beyond 32 bits', '"survivors": 4294967296'],
+    ['an epoch beyond 32 bits', '"log_epoch": 4294967296'],
+    ['an end after the year 9999', '"exited_at": 1e300'],
+    ['a change after the year 9999', '"updated_at": 253402300800'],
+    [
+      'rewinds out of order',
+      '"log_rewinds": [{"epoch": 2, "last_seq": 3}, {"epoch": 1, "last_seq": 4}]',
+    ],
+    [
+      'rewinds that go back',
+      '"log_rewinds": [{"epoch": 1, "last_seq": 4}, {"epoch": 2, "last_seq": 3}]',
+    ],
+    ['a rewind of the present epoch', '"log_rewinds": [{"epoch": 9, "last_seq": 3}]'],
     ['marks without the boot', '"started_by": {"nonce": "n", "start_time": 1}'],
   ])('is refused with %s', (_what, member) => {
     const key = member.slice(0, member.indexOf(':'));
     const value = JSON.parse(EXAMPLE);
-    Object.assign(value, JSON.parse(`{${member}}`));
+    Object.assign(value, { log_epoch: 9 }, JSON.parse(`{${member}}`));
     expect(() => recordFromJson(JSON.stringify(value))).toThrow(JSON.parse(key));
   });
 
