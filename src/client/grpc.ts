@@ -145,7 +145,7 @@ function isSentAway(failure: unknown): failure is CallError & { readonly retryAf
 }
 
 function isRepeatable(method: DescMethod, request: object): boolean {
-  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) return true;
+  if (method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN) return true;
   return (
     'requestId' in request && typeof request.requestId === 'string' && request.requestId !== ''
   );

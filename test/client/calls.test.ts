@@ -109,17 +109,22 @@ describe('a unary call', () => {
     });
   });
 
-  it('goes out again a few times when its connection breaks, and then fails', async () => {
-    let asked = 0;
-    const getTerminal: Handlers['getTerminal'] = (call) => {
-      asked += 1;
-      const { session } = Reflect.get(Reflect.get(call, 'call'), 'stream');
-      session.destroy();
-    };
-    const call = withServer({ getTerminal }, (client) => client.terminals.getTerminal({}));
-    await expect(call).rejects.toMatchObject({ code: 'UNAVAILABLE', connectionLost: true });
-    expect(asked).toBe(4);
-  });
+  it.each(['getTerminal', 'stop', 'kill'] as const)(
+    'of %s goes out again a few times when its connection breaks, and then fails',
+    async (method) => {
+      let asked = 0;
+      const handler = (call: object) => {
+        asked += 1;
+        const { session } = Reflect.get(Reflect.get(call, 'call'), 'stream');
+        session.destroy();
+      };
+      const call = withServer({ [method]: handler }, async (client) => {
+        await client.terminals[method]({});
+      });
+      await expect(call).rejects.toMatchObject({ code: 'UNAVAILABLE', connectionLost: true });
+      expect(asked).toBe(4);
+    },
+  );
 
   it('gives the status alone for a reason that it does not know', async () => {
     const call = withServer(
