@@ -119,16 +119,15 @@ async function signalDetached(
   signal: NodeJS.Signals,
 ): Promise<number | undefined> {
   const pidFile = join(stateDir, SUPERVISOR_PID);
-  const lock = join(stateDir, SUPERVISOR_LOCK);
-  const heldBy = await lockHolder(lock);
-  if (heldBy === undefined) {
+  const holder = await lockHolder(join(stateDir, SUPERVISOR_LOCK));
+  if (holder === undefined) {
     await removePid(pidFile);
     return undefined;
   }
   const pid = await pidIn(pidFile);
-  // The lock is held and names the same process: the pid is not one that was left and used again.
-  if (pid === undefined || pid !== (await pidIn(lock))) {
-    throw new Error(`${heldBy}, which is no detached supervisor; end that process instead`);
+  // The same process has the lock: the pid is not one that was left and used again.
+  if (pid === undefined || pid !== holder.pid) {
+    throw new Error(`${holder.message}, which is no detached supervisor; end that process instead`);
   }
   process.kill(pid, signal);
   return pid;

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { acquireLock, lockHolder } from '../../src/store/lock.js';
 import { compileStore, run } from './anotherProcess.js';
 import { temporaryDir } from './temporaryDir.js';
@@ -15,6 +16,20 @@ const HOLDER = `
   console.log(child.pid);
   setInterval(() => {}, 1000);
 `;
+
+/** Until disposal, by flock(1), which writes no pid. */
+async function heldByFlock(path: string, ...how: string[]): Promise<AsyncDisposable> {
+  const program = ['sh', '-c', 'echo held; exec cat'];
+  const other = spawn('flock', [...how, path, ...program], { stdio: 'pipe' });
+  const exit = once(other, 'exit');
+  await once(other.stdout, 'data');
+  return {
+    async [Symbol.asyncDispose]() {
+      other.stdin.end();
+      await exit;
+    },
+  };
+}
 
 describe('an exclusive lock', () => {
   it('is held by one, names it, and can be taken again once it is given back', async () => {
@@ -44,7 +59,32 @@ describe('an exclusive lock', () => {
     expect(existsSync(path)).toBe(false);
     await using _lock = await acquireLock(path);
     chmodSync(path, 0o400);
-    expect(await lockHolder(path)).toBe(`${path} is locked by process ${process.pid}`);
+    expect(await lockHolder(path)).toEqual({
+      pid: process.pid,
+      message: `${path} is locked by process ${process.pid}`,
+    });
+  });
+
+  it('is not seen by one look because of another, and is taken when the look is over', async () => {
+    await using dir = await temporaryDir();
+    const path = join(dir.path, 'lock');
+    await using look = await heldByFlock(path, '--shared');
+    expect(await lockHolder(path)).toBeUndefined();
+    const acquiring = acquireLock(path);
+    const waits = new RegExp(`-> FLOCK .*:${lstatSync(path).ino} `);
+    while (!waits.test(readFileSync('/proc/locks', 'utf8'))) await setImmediate();
+    await look[Symbol.asyncDispose]();
+    await using _lock = await acquiring;
+    expect((await lockHolder(path))?.pid).toBe(process.pid);
+  });
+
+  it('names no process that was killed and whose pid another one has, before it is written anew', async () => {
+    await using dir = await temporaryDir();
+    const path = join(dir.path, 'lock');
+    writeFileSync(path, `${process.ppid}\n`);
+    await using _next = await heldByFlock(path);
+    expect(await lockHolder(path)).toEqual({ message: `${path} is locked by another process` });
+    await expect(acquireLock(path)).rejects.toThrow('locked by another process');
   });
 
   it('is free again when its holder is killed, though a child of the holder lives on', async () => {
@@ -68,13 +108,9 @@ describe('an exclusive lock', () => {
     await using dir = await temporaryDir();
     const path = join(dir.path, 'lock');
     writeFileSync(path, '');
-    const other = spawn('flock', [path, 'sh', '-c', 'echo held; exec cat'], { stdio: 'pipe' });
-    try {
-      await once(other.stdout, 'data');
+    {
+      await using _other = await heldByFlock(path);
       await expect(acquireLock(path)).rejects.toThrow('locked by another process');
-    } finally {
-      other.stdin.end();
-      await once(other, 'exit');
     }
     await using _lock = await acquireLock(path);
   });

@@ -162,4 +162,21 @@ describe('a detached supervisor', () => {
     await writeFile(pidFile, '999999999\n');
     await expect(stopDetached(stateDir, 1_000)).rejects.toThrow('no detached supervisor');
   });
+
+  it('that was killed is not signalled by its pid while the next one is taking the lock', async () => {
+    await openStateDir(stateDir);
+    const lock = join(stateDir, 'supervisor.lock');
+    const bystander = spawn('sleep', ['60'], { stdio: 'ignore' });
+    children.push(bystander);
+    await writeFile(join(stateDir, 'supervisor.pid'), `${bystander.pid}\n`);
+    await writeFile(lock, `${bystander.pid}\n`);
+    const next = spawn('flock', [lock, 'sh', '-c', 'echo held; exec cat'], { stdio: 'pipe' });
+    children.push(next);
+    const exit = once(next, 'exit');
+    await once(next.stdout, 'data');
+    await expect(stopDetached(stateDir, 1_000)).rejects.toThrow('locked by another process');
+    next.stdin.end();
+    await exit;
+    expect(bystander.signalCode).toBeNull();
+  });
 });

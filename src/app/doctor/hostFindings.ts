@@ -152,20 +152,17 @@ function inodeFinding(check: string, { files, ffree }: Space): Finding[] {
   return [warn(check, `${ffree} files free of ${files}`, 'delete terminals that have exited')];
 }
 
-/** Only looked at: to try a lock would be to take it. */
 async function lockFindings(path: string): Promise<Finding[]> {
-  const held = await readFile('/proc/locks', 'utf8').catch(() => '');
   const findings: Finding[] = [];
   for (const name of ['server.lock', 'supervisor.lock']) {
     const file = join(path, name);
-    const inode = await stat(file).then(
-      ({ ino }) => ino,
-      () => undefined,
-    );
-    if (inode === undefined) continue;
-    const isHeld = new RegExp(`FLOCK .*:${inode} `).test(held);
-    const holder = (await readFile(file, 'utf8').catch(() => '')).trim();
-    findings.push(ok(name, isHeld ? `held by process ${holder || '?'}` : 'free'));
+    if (!(await exists(file))) continue;
+    try {
+      const holder = await lockHolder(file);
+      findings.push(ok(name, holder ? `held by process ${holder.pid ?? '?'}` : 'free'));
+    } catch (error) {
+      findings.push(warn(name, `cannot be looked at: ${messageOf(error)}`, 'run this as its user'));
+    }
   }
   return findings;
 }
@@ -177,9 +174,8 @@ const HIGH_USE = 0.8;
 async function descriptorFindings(stateDir: string): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const name of ['server', 'supervisor']) {
-    const pid = (await lockHolder(join(stateDir, `${name}.lock`)).catch(() => undefined))
-      ?.split(' ')
-      .at(-1);
+    const holder = await lockHolder(join(stateDir, `${name}.lock`)).catch(() => undefined);
+    const pid = holder?.pid;
     if (pid === undefined) continue;
     try {
       const used = (await readdir(`/proc/${pid}/fd`)).length;
