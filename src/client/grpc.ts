@@ -1,5 +1,4 @@
 /** Calls protobuf-es services over grpc-js: promises for unary calls, async iterables for streams. */
-
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   create,

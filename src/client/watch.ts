@@ -28,8 +28,9 @@ export interface StreamSource extends Connected {
 }
 
 /**
- * The events in the order of the contract, each seq once unless `onRewind` is called, however often the connection is lost: one
- * `started`, outputs and exits, and one `closing` where the server ended the stream for good.
+ * The events in the order of the contract, each seq once unless `onRewind` is called, however often
+ * the connection is lost: one `started`, outputs and exits, and one `closing` where the server ended
+ * the stream for good.
  * Closing the client ends the iteration without a word.
  * @throws CallError, StatusError
  */
