@@ -1,10 +1,12 @@
 /** A supervisor outside of the server's process: found, awaited, and where that is asked for started. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { errorCode, GranttyError } from '../core/errors.js';
 import { ensurePrivateDir } from '../store/files.js';
 import { lockHolder } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
@@ -86,7 +88,8 @@ async function reach(options: OutsideOptions, link: Link): Promise<Supervisor> {
       const free = await isFree(stateDir);
       // One that was killed says nothing about the next one.
       if (free && typeof child?.exitCode === 'number') {
-        throw new Error(
+        throw new GranttyError(
+          'SUPERVISOR_UNAVAILABLE',
           `the supervisor ended with ${child.exitCode} before it answered; see ${logPath}`,
         );
       }
@@ -150,7 +153,10 @@ function unfit(refusal: SupervisorRefusal, stateDir: StateDir): Error {
 /** What of the environment a supervisor needs; no setting of the server is for it to know. */
 const PASSED_ON = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'XDG_STATE_HOME'];
 
-/** In a session of its own, so that no hang-up of this one's terminal reaches it. */
+/**
+ * In a session of its own, so that no hang-up of this one's terminal reaches it.
+ * @throws GranttyError SUPERVISOR_UNAVAILABLE when the host gives no process
+ */
 async function start({ stateDir, superviseArguments }: OutsideOptions): Promise<ChildProcess> {
   await using log = await open(join(stateDir.path, LOG_FILE), 'a', 0o600);
   const main = process.argv[1];
@@ -168,5 +174,14 @@ async function start({ stateDir, superviseArguments }: OutsideOptions): Promise<
     stdio: ['ignore', log.fd, log.fd],
   });
   child.unref();
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    throw new GranttyError(
+      'SUPERVISOR_UNAVAILABLE',
+      `no supervisor could be started: ${process.execPath} gives ${errorCode(error)}; it must be there, and the host have room for a process`,
+      { cause: error },
+    );
+  }
   return child;
 }

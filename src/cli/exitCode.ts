@@ -1,5 +1,5 @@
 /** Exit codes of the command line, and which one a failure leads to. */
-import { errorCode } from '../core/errors.js';
+import { errorCode, GranttyError } from '../core/errors.js';
 
 export const ExitCode = {
   OK: 0,
@@ -22,6 +22,7 @@ export class UsageError extends Error {
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError || isConfigurationError(error)) return ExitCode.USAGE;
+  if (isLackOfSupervisor(error)) return ExitCode.UNAVAILABLE;
   switch (errorCode(error)) {
     case 'UNAVAILABLE':
       return ExitCode.UNAVAILABLE;
@@ -33,6 +34,11 @@ export function exitCodeOf(error: unknown): number {
     default:
       return ExitCode.FAILURE;
   }
+}
+
+/** Of this process, on the host: it has no code of a call. */
+function isLackOfSupervisor(error: unknown): boolean {
+  return error instanceof GranttyError && error.reason === 'SUPERVISOR_UNAVAILABLE';
 }
 
 /** Known by its name: the class belongs to the server, which is not loaded for other commands. */

@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../../src/app/config.js';
 import { exitCodeOf, UsageError } from '../../src/cli/exitCode.js';
 import { failureOf } from '../../src/client/failure.js';
+import { GranttyError } from '../../src/core/errors.js';
 import { failure, status } from '../client/fakeServer.js';
 
 describe('the exit code', () => {
@@ -16,6 +17,11 @@ describe('the exit code', () => {
     [status.UNIMPLEMENTED, undefined, 1],
   ])('of a failed call with status %d and reason %s is %d', (code, reason, expected) => {
     expect(exitCodeOf(failureOf(failure({ code, ...(reason && { reason }) })))).toBe(expected);
+  });
+
+  it('of a server that gets no supervisor is 69', () => {
+    expect(exitCodeOf(new GranttyError('SUPERVISOR_UNAVAILABLE', 'x'))).toBe(69);
+    expect(exitCodeOf(new GranttyError('FIELD_INVALID', 'x'))).toBe(1);
   });
 
   it('of a wrong command line or configuration is 2, and of anything else 1', () => {

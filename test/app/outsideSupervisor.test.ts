@@ -1,0 +1,73 @@
+import { EventEmitter, once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Logger, pino } from 'pino';
+import { openOutside } from '../../src/app/outsideSupervisor.js';
+import { openStateDir } from '../../src/store/stateDir.js';
+import { stopDetached } from '../../src/supervisor/detached.js';
+
+/** Started in place of `ctx supervise`; needs dist/. */
+const PROGRAM = fileURLToPath(new URL('../supervisor/detachedSupervisor.mjs', import.meta.url));
+
+describe('a supervisor that the host gives no process for', () => {
+  const { execPath } = process;
+  const main = process.argv[1] ?? '';
+  let dir: string;
+
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'grantty-outside-'));
+    process.argv[1] = PROGRAM;
+  });
+
+  afterEach(async () => {
+    process.execPath = execPath;
+    process.argv[1] = main;
+    await stopDetached(dir, 20_000);
+    await rm(dir, { recursive: true });
+  });
+
+  async function open(logger: Logger, onChange: (connected: boolean) => void = () => {}) {
+    return openOutside({
+      stateDir: await openStateDir(dir),
+      logger,
+      mayStart: true,
+      onChange,
+      superviseArguments: [dir],
+    });
+  }
+
+  it('fails the start of a server, which says what is missing', async () => {
+    process.execPath = join(dir, 'node');
+    await expect(open(pino({ level: 'silent' }))).rejects.toMatchObject({
+      reason: 'SUPERVISOR_UNAVAILABLE',
+      message: expect.stringContaining(`no supervisor could be started: ${dir}/node gives ENOENT`),
+    });
+  });
+
+  it('is tried again, while the server goes on, where another one was lost', async () => {
+    const happened = new EventEmitter();
+    const logger = pino(
+      { level: 'error' },
+      {
+        write(line) {
+          expect(line).toContain('no other could be started');
+          happened.emit('refused');
+        },
+      },
+    );
+    await using _supervisor = await open(logger, (connected) => {
+      if (connected) happened.emit('again');
+    });
+    const lost = Number(await readFile(join(dir, 'supervisor.pid'), 'latin1'));
+    process.execPath = join(dir, 'node');
+    process.kill(lost, 'SIGKILL');
+    await once(happened, 'refused');
+    process.execPath = execPath;
+    await once(happened, 'again');
+    expect(Number(await readFile(join(dir, 'supervisor.pid'), 'latin1'))).not.toBe(lost);
+    expect(existsSync(`/proc/${lost}`)).toBe(false);
+  }, 30_000);
+});
