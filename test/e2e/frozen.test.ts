@@ -21,11 +21,14 @@ const failureOf = (call: Promise<unknown>) =>
     (error: { code?: string; reason?: string }) => error,
   );
 
-/** Prints its lines as long as its input has not said stop, then how many they were. */
+/**
+ * Prints its lines as long as its input has not said stop, then how many they were. A read that is over
+ * its time may have a part of the word.
+ */
 const counter = [
   'bash',
   '-c',
-  'stty -echo -opost; while :; do n=$((n+1)); echo line $n; read -t 0.02 word && [ $word = stop ] && break; done; echo total $n',
+  'stty -echo -opost; while :; do n=$((n+1)); echo line $n; read -t 0.02 part; said=$said$part; [[ $said = *stop ]] && break; done; echo total $n',
 ];
 
 /** That the output is `line 1` … `line n`, then `total n`. */
