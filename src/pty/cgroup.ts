@@ -110,8 +110,13 @@ export class Cgroups {
   async make(nonce: string): Promise<Cgroup> {
     const group = this.find(nonce);
     await mkdir(group.path);
-    for (const [controller, limit] of limitFiles(this.limits)) {
-      await writeFile(join(group.path, `${controller}.max`), limit);
+    try {
+      for (const [controller, limit] of limitFiles(this.limits)) {
+        await writeFile(join(group.path, `${controller}.max`), limit);
+      }
+    } catch (error) {
+      await group.remove();
+      throw error;
     }
     return group;
   }

@@ -2,10 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import type { TerminalRecord } from '../core/terminal.js';
 import { makeResourceDir, removeResource, writeEnvironment } from '../store/metadata.js';
+import type { SeqRange } from '../store/recoveredResource.js';
 import type { Place } from './admission.js';
 import type { CreateSpec } from './api.js';
 import type { SupervisorContext } from './context.js';
 import { Terminal } from './terminal.js';
+
+/** The log of a directory that was just made. */
+const NO_EVENTS: SeqRange = { first: 1, next: 1 };
 
 /** Takes over `place`. @throws as `Supervisor.create` */
 export async function createTerminal(
@@ -20,11 +24,17 @@ export async function createTerminal(
   try {
     dir = await makeResourceDir(stateDir, tuple);
     if (Object.keys(env).length > 0) await writeEnvironment(dir, env);
-    terminal = new Terminal(context, dir, newRecord(spec, context.now()));
+    terminal = new Terminal(context, dir, newRecord(spec, context.now()), NO_EVENTS);
     await terminal.start(cwdUnder ? { cwdUnder } : {}, place);
     return terminal;
   } catch (error) {
-    await terminal?.abandon();
+    await terminal?.abandon().catch((cause: unknown) => {
+      const { owner, id } = tuple;
+      context.log.error(
+        { owner, id, err: cause },
+        'a create that failed left its log not in order',
+      );
+    });
     place[Symbol.dispose]();
     // What cannot be removed for now is no terminal: the next create of this name removes it.
     if (dir !== undefined) await removeResource(dir).catch(() => undefined);

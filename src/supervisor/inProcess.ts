@@ -1,3 +1,4 @@
+/** The supervisor itself: every terminal of one state directory, in the process that calls. */
 import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { RequestMark } from '../core/terminal.js';
@@ -25,7 +26,7 @@ import { sweepLogs } from './logSweep.js';
 import { ownerDefaults } from './ownerDefaults.js';
 import { recover } from './recovery.js';
 import { RequestMemory, requestReused } from './requestMemory.js';
-import { Terminal } from './terminal.js';
+import { noSuchTerminal, Terminal } from './terminal.js';
 import { TerminalIndex } from './terminalIndex.js';
 
 export interface InProcessOptions {
@@ -81,8 +82,12 @@ class Registry implements Supervisor {
     this.#options = options;
     this.#life = limits.life;
     this.#context = makeContext(options, limits, (terminal) => {
-      if (this.#terminals.get(terminal.record) !== terminal) return;
-      void terminal.snapshot().then((snapshot) => this.#feed.changed(snapshot));
+      const isHere = () => this.#terminals.get(terminal.record) === terminal;
+      if (!isHere()) return;
+      void terminal.snapshot().then((snapshot) => {
+        // Nothing is heard of it after its removal, which may have come meanwhile.
+        if (isHere()) this.#feed.changed(snapshot);
+      });
     });
     const { ticker, now, log } = this.#context;
     this.#requests = new RequestMemory(options.now ?? (() => performance.now()));
@@ -250,7 +255,13 @@ class Registry implements Supervisor {
     for (const end of this.#endSweeps) end();
     await Promise.allSettled([...this.#creating.values()].map(({ done }) => done));
     const terminals = [...this.#terminals.values()];
-    await Promise.all(terminals.map((terminal) => terminal.shutDown()));
+    const ends = terminals.map(async (terminal) => {
+      const { owner, id } = terminal.record;
+      await terminal.shutDown().catch((error: unknown) => {
+        this.#options.log.error({ owner, id, err: error }, 'the terminal did not end in order');
+      });
+    });
+    await Promise.all(ends);
     this.#feed.end();
   }
 
@@ -261,7 +272,7 @@ class Registry implements Supervisor {
 
   #find(key: TerminalKey): Terminal {
     const terminal = this.#lookUp(key);
-    if (!terminal) throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
+    if (!terminal) throw noSuchTerminal();
     return terminal;
   }
 }

@@ -24,6 +24,9 @@ import { OutputPipeline } from './outputPipeline.js';
 /** Milliseconds for which written output may be in the kernel only (`log.sync: interval`). */
 const SYNC_INTERVAL_MS = 100;
 
+/** Milliseconds for which a child is awaited on its terminal: it may have left it before anybody looked. */
+const ON_TERMINAL_MS = 1_000;
+
 /** A child that is ready to be forked: everything that can be checked has been. */
 export interface Launch {
   readonly nonce: string;
@@ -124,11 +127,20 @@ export class Instance {
 
   /**
    * Resolves when the child has made the terminal its own, within a millisecond or so of the fork:
-   * before that it has no foreground group that could be signalled.
+   * before that it has no foreground group that could be signalled. One that is not seen on it, as
+   * it left it first or nothing can be seen, is taken as it is.
    */
   async onTerminal(): Promise<void> {
-    const { pid, ttyDevice } = this.marks;
-    while (!this.#exited && readProcess(pid)?.ttyDevice !== ttyDevice) await delay(1);
+    const end = performance.now() + ON_TERMINAL_MS;
+    while (!this.#exited && !this.#isOnTerminal() && performance.now() < end) await delay(1);
+  }
+
+  #isOnTerminal(): boolean {
+    try {
+      return readProcess(this.marks.pid)?.ttyDevice === this.marks.ttyDevice;
+    } catch {
+      return false;
+    }
   }
 
   get firstSeq(): number {
@@ -206,7 +218,7 @@ export class Instance {
 
   async #record(exit: PtyExit): Promise<ExitEvent | undefined> {
     this.#exited = true;
-    const survivors = (await findTree(this.marks)).length;
+    const survivors = await this.#countSurvivors();
     const status: ExitStatus = {
       exitCode: exit.exitCode,
       ...(exit.signal !== undefined && { signal: exit.signal }),
@@ -214,6 +226,17 @@ export class Instance {
       ...(survivors > 0 && { survivors }),
     };
     return this.#pipeline.finish(status);
+  }
+
+  /** 0 too when it cannot be known, such as without a descriptor left: the exit goes on record. */
+  async #countSurvivors(): Promise<number> {
+    try {
+      return (await findTree(this.marks)).length;
+    } catch (error) {
+      const { pid } = this.marks;
+      this.#context.log.error({ pid, err: error }, 'what survives the process cannot be found out');
+      return 0;
+    }
   }
 
   async #durable(): Promise<void> {

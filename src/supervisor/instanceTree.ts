@@ -62,9 +62,11 @@ export async function stopThenKill(
   hurry?: AbortSignal,
 ): Promise<number> {
   const signals = ['SIGTERM', 'SIGHUP'] as const;
-  const stubborn = await endTree(marks, { signals, graceMs, ...(hurry && { hurry }) });
-  if (stubborn.length === 0) return 0;
-  const left = await endTree(marks, { signals: ['SIGKILL'], graceMs: KILL_GRACE_MS });
+  let left = await endTree(marks, { signals, graceMs, ...(hurry && { hurry }) });
+  if (left.length > 0) {
+    left = await endTree(marks, { signals: ['SIGKILL'], graceMs: KILL_GRACE_MS });
+  }
+  await marks.cgroup?.remove();
   return left.length;
 }
 
@@ -75,6 +77,7 @@ export async function sweepTree(
   { owner, id }: Pick<TerminalTuple, 'owner' | 'id'>,
 ): Promise<void> {
   const left = await endTree(marks, { signals: ['SIGHUP', 'SIGKILL'], graceMs: KILL_GRACE_MS });
+  await marks.cgroup?.remove();
   if (left.length === 0) return;
   log.warn({ owner, id, survivors: left.length }, 'processes outlived the sweep');
 }

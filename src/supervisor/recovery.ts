@@ -16,10 +16,11 @@ const LEFTOVER_GRACE_MS = 2_000;
 const SUPERVISOR_LOST: ExitReason = 'supervisor-lost';
 
 /**
- * The resource as it is true now: one whose process had ended is as it was found. For an instance that was alive when its supervisor was lost: ends
- * its processes (found by the persisted marks, on the same boot only), writes the one process.exit
- * that it lacks, with the reason and no exit code, and makes the state `error`. A record that
- * another program wrote by the specification alone gets a uid.
+ * The resource as it is true now. One whose process had ended is as it was found. Of an instance
+ * that was alive when its supervisor was lost, the processes are ended (found by the persisted marks,
+ * on the same boot only), the one process.exit that it lacks is written, with the reason and no exit
+ * code, and the state becomes `error`. A record that another program wrote by the specification alone
+ * gets a uid.
  */
 export async function recover(
   context: Pick<SupervisorContext, 'bootId' | 'cgroups' | 'logOptions' | 'now'>,
@@ -35,6 +36,7 @@ export async function recover(
     const cgroup = context.cgroups?.find(nonce);
     const leftover = { pid, startTime, sessionId: pid, ttyDevice: 0, nonce, cgroup };
     await endTree(leftover, { signals: ['SIGHUP', 'SIGKILL'], graceMs: LEFTOVER_GRACE_MS });
+    await cgroup?.remove();
   }
   const log = await EventLog.open(dir, context.logOptions);
   try {

@@ -24,7 +24,12 @@ export class SelfEnding {
     if (this.#isUnderWay) return;
     const { lastSeq } = this.instance;
     const reason = this.#life.overdue(limits, { ...use, lastSeq }, now);
-    if (reason) void this.end(reason);
+    if (!reason) return;
+    // Such as without a descriptor left to look with; the next look tries again.
+    this.end(reason).catch((error: unknown) => {
+      const { owner, id } = this.terminal;
+      this.context.log.error({ owner, id, reason, err: error }, 'the terminal could not be ended');
+    });
   }
 
   /** Asks it to end, and after the grace makes it; its exit says why. */
@@ -34,8 +39,11 @@ export class SelfEnding {
     this.#isUnderWay = true;
     this.instance.endedFor(reason);
     log.info({ owner, id, reason }, 'the terminal is ended');
-    const survivors = await stopThenKill(this.instance.marks, END_GRACE_MS, hurry);
-    if (survivors > 0) log.warn({ owner, id, survivors }, 'processes outlived the end');
-    this.#isUnderWay = false;
+    try {
+      const survivors = await stopThenKill(this.instance.marks, END_GRACE_MS, hurry);
+      if (survivors > 0) log.warn({ owner, id, survivors }, 'processes outlived the end');
+    } finally {
+      this.#isUnderWay = false;
+    }
   }
 }

@@ -1,4 +1,5 @@
 /** One terminal resource: its record, who follows it, and the process instance it may have. */
+import { GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
 import { Latch } from '../core/latch.js';
 import type { SignalName } from '../core/signals.js';
@@ -41,6 +42,12 @@ import { TerminalInput } from './terminalInput.js';
 import { TerminalLog } from './terminalLog.js';
 import { untilWritten } from './untilWritten.js';
 
+const UNSOUND_CLOSE = 'the log could not be closed in order';
+
+export function noSuchTerminal(): GranttyError {
+  return new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
+}
+
 export class Terminal {
   readonly #held: HeldRecord;
   #instance: Instance | undefined;
@@ -51,6 +58,8 @@ export class Terminal {
   /** Resolves when the sweep after the latest exit, if there was one, is over. */
   #swept: Promise<void> = Promise.resolve();
   #starting = false;
+  /** From the first step of its removal on; for good once it is removed. */
+  #removing = false;
   /** Of the instance. */
   #selfEnding: SelfEnding | undefined;
   readonly #abandoned = new AbortController();
@@ -84,8 +93,7 @@ export class Terminal {
   /** Of a terminal whose log cannot be opened too: its record, and no events. */
   async snapshot(): Promise<TerminalSnapshot> {
     const { first, next } = await this.#seqRange().catch((error: unknown) => {
-      const { owner, id } = this.record;
-      this.context.log.error({ owner, id, err: error }, 'the log cannot be opened');
+      this.#report(error, 'the log cannot be opened');
       return { first: 1, next: 1 };
     });
     return {
@@ -101,9 +109,10 @@ export class Terminal {
    * Starts the next instance, in the place that was taken for it or one of its own. Resolves when
    * the child runs and the record says so.
    * @throws COMMAND_NOT_FOUND, CWD_INVALID, FIELD_INVALID, QUOTA_TERMINALS, QUOTA_LOG_BYTES,
-   * TERMINAL_EXISTS (it runs)
+   * TERMINAL_EXISTS (it runs), TERMINAL_NOT_FOUND (it is being removed)
    */
   async start(spec: StartSpec, given?: Place): Promise<void> {
+    this.#checkStays();
     if (this.#starting || this.#runs) throw stillRunning();
     this.context.logQuota.check(this.record.owner);
     this.#starting = true;
@@ -127,7 +136,10 @@ export class Terminal {
     const env = await readEnvironment(dir);
     const launch = await prepareLaunch(context, { ...this.record, size }, env, spec.cwdUnder);
     const marks = { nonce: launch.nonce, startTime: 0, bootId: context.bootId };
-    const log = await EventLog.open(dir, context.logOptions);
+    const log = await EventLog.open(dir, context.logOptions).catch(async (error: unknown) => {
+      await launch.cgroup?.remove();
+      throw error;
+    });
     // Not sooner: title and labels may change at any time, until the end of this too.
     const before = this.record;
     const planned = plannedRecord(before, spec);
@@ -140,9 +152,12 @@ export class Terminal {
         unwritable: (error) => this.#pause.report(error),
       });
     } catch (error) {
-      await log.close();
+      await log.close().catch((cause: unknown) => this.#report(cause, UNSOUND_CLOSE));
+      await launch.cgroup?.remove();
       const { title, labels } = this.record;
-      await this.#held.save({ ...before, title, labels }, false);
+      await this.#held.save({ ...before, title, labels }, false).catch((cause: unknown) => {
+        this.#report(cause, 'the record from before a start that failed could not be written');
+      });
       throw error;
     }
     this.#instance = instance;
@@ -157,7 +172,9 @@ export class Terminal {
       await this.#held.save(runningRecord(this.record, instance.marks, here), true);
     } catch (error) {
       // Its end is put on record as soon as that can be done.
-      await stopThenKill(instance.marks, 0);
+      await stopThenKill(instance.marks, 0).catch((cause: unknown) => {
+        this.#report(cause, 'a terminal that could not be put on record could not be ended');
+      });
       throw error;
     }
     await instance.onTerminal();
@@ -167,9 +184,9 @@ export class Terminal {
   async #finish(instance: Instance, place: Place): Promise<void> {
     const event = await instance.exit;
     if (!event) return;
-    const exited = exitedRecord(this.record, event);
     const saved = await untilWritten(
-      () => this.#held.save(exited, true),
+      // Formed anew each time: title and labels may change between two attempts.
+      () => this.#held.save(exitedRecord(this.record, event), true),
       this.#abandoned.signal,
       (failure) => this.#pause.report(failure),
     );
@@ -179,28 +196,55 @@ export class Terminal {
     this.#selfEnding = undefined;
     place[Symbol.dispose]();
     this.#subscribers.publish({ kind: 'events', events: [event] });
-    await instance.close().catch((error: unknown) => {
-      const { owner, id } = exited;
-      this.context.log.error({ owner, id, err: error }, 'the log could not be closed in order');
-    });
-    if (exited.onExit === 'sweep') {
-      this.#swept = sweepTree(instance.marks, this.context.log, exited);
+    await instance.close().catch((error: unknown) => this.#report(error, UNSOUND_CLOSE));
+    if (this.record.onExit === 'sweep') {
+      this.#swept = sweepTree(instance.marks, this.context.log, this.record).catch(
+        (error: unknown) => this.#report(error, 'what outlived the terminal could not be swept'),
+      );
     }
   }
 
+  /**
+   * What cannot be written is not so: what was before stays.
+   * @throws TERMINAL_NOT_FOUND (it is being removed)
+   */
   async update(spec: UpdateSpec): Promise<void> {
-    const { title = this.record.title, labels = this.record.labels } = spec;
-    await this.#held.save({ ...this.record, title, labels }, true);
+    this.#checkStays();
+    const before = this.record;
+    const { title = before.title, labels = before.labels } = spec;
+    try {
+      await this.#held.save({ ...before, title, labels }, true);
+    } catch (error) {
+      const now = this.record;
+      const undone = {
+        ...now,
+        // Unless a later update has changed it again.
+        title: now.title === title ? before.title : now.title,
+        labels: now.labels === labels ? before.labels : now.labels,
+      };
+      await this.#held.save(undone, false).catch(() => {});
+      throw error;
+    }
   }
 
+  /** @throws TERMINAL_EXISTS (it runs), TERMINAL_NOT_FOUND (it is being removed) */
   async remove(): Promise<void> {
+    this.#checkStays();
     if (this.#starting || this.#runs) throw stillRunning();
-    await this.#ended;
-    await this.#held.settled();
-    await this.#log.settled();
-    const bytes = await logBytes(this.dir);
-    await removeResource(this.dir);
-    this.context.logQuota.add(this.record.owner, -bytes);
+    this.#removing = true;
+    try {
+      await this.#ended;
+      await this.#held.settled();
+      // One that cannot be opened goes too.
+      await this.#log.settled().catch(() => {});
+      const bytes = await logBytes(this.dir);
+      await removeResource(this.dir);
+      this.context.logQuota.add(this.record.owner, -bytes);
+    } catch (error) {
+      this.#removing = false;
+      throw error;
+    }
+    await recordedMarks(this.record, this.context)?.cgroup?.remove();
     this.#subscribers.end();
   }
 
@@ -253,7 +297,7 @@ export class Terminal {
   /** Removes parts of the log that were complete before that time; its end stays. */
   async trimLog(before: number): Promise<void> {
     const { owner } = this.record;
-    if (this.#starting) return;
+    if (this.#starting || this.#removing) return;
     if (await this.#log.trim(before, owner, this.#instance)) this.context.changed(this);
   }
 
@@ -266,22 +310,27 @@ export class Terminal {
 
   /** Ends what runs, waits until that is on record, and lets go of everything. */
   async shutDown(): Promise<void> {
-    const instance = this.#instance;
-    if (instance) {
-      await this.#selfEnding?.end('supervisor-stopped');
-      // A record that the disk still refuses is left to the next supervisor, which completes it.
-      if (this.#pause.reason) await this.abandon();
-      await this.#ended;
+    try {
+      if (this.#instance) {
+        await this.#selfEnding?.end('supervisor-stopped');
+        // A record that the disk still refuses is left to the next supervisor, which completes it.
+        if (this.#pause.reason) await this.abandon();
+        await this.#ended;
+      }
+      await this.#swept;
+    } finally {
+      this.#subscribers.end();
     }
-    await this.#swept;
-    this.#subscribers.end();
   }
 
   /** Lets go of an instance whose end will not be put on record. */
   async abandon(): Promise<void> {
     this.#abandoned.abort();
-    await this.#instance?.close();
-    await this.#ended;
+    try {
+      await this.#instance?.close();
+    } finally {
+      await this.#ended;
+    }
   }
 
   async #end(signals: readonly SignalName[], graceMs: number, lease: Lease): Promise<EndResult> {
@@ -297,6 +346,16 @@ export class Terminal {
   #running(): Instance {
     if (!this.#instance) throw terminalExited();
     return this.#instance;
+  }
+
+  #checkStays(): void {
+    if (this.#removing) throw noSuchTerminal();
+  }
+
+  /** Of what fails where nobody waits for it, or besides what is told to who waits. */
+  #report(error: unknown, what: string): void {
+    const { owner, id } = this.record;
+    this.context.log.error({ owner, id, err: error }, what);
   }
 
   async #seqRange(): Promise<SeqRange> {

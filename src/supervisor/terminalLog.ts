@@ -53,12 +53,18 @@ export class TerminalLog {
     return removed > 0;
   }
 
-  /** Resolves when nothing is being removed from it. */
+  /**
+   * Resolves when nobody has it open, neither to remove from it nor to look up its range, which is
+   * known from then on: nobody opens it for that again.
+   * @throws as `range`
+   */
   async settled(): Promise<void> {
     await this.#trimmed;
+    await this.range();
   }
 
   async #trim(before: number): Promise<number> {
+    await this.#resting?.catch(() => {});
     const [oldest] = await sealedParts(this.dir);
     if (oldest === undefined) return 0;
     const { mtimeMs } = await lstat(join(this.dir, sealedEventsFile(oldest)));
@@ -70,6 +76,7 @@ export class TerminalLog {
   }
 
   async #measure(): Promise<SeqRange> {
+    await this.#trimmed;
     await using log = await EventLog.open(this.dir, this.context.logOptions);
     return { first: log.firstSeq, next: log.nextSeq };
   }
