@@ -58,6 +58,8 @@ export class Terminal {
   /** Resolves when the sweep after the latest exit, if there was one, is over. */
   #swept: Promise<void> = Promise.resolve();
   #starting = false;
+  /** Resolves when no update is under way: one at a time, so that one that fails can be undone. */
+  #updated: Promise<void> = Promise.resolve();
   /** From the first step of its removal on; for good once it is removed. */
   #removing = false;
   /** Of the instance. */
@@ -210,19 +212,18 @@ export class Terminal {
    */
   async update(spec: UpdateSpec): Promise<void> {
     this.#checkStays();
-    const before = this.record;
-    const { title = before.title, labels = before.labels } = spec;
+    const done = this.#updated.then(() => this.#update(spec));
+    this.#updated = done.catch(() => {});
+    await done;
+  }
+
+  async #update(spec: UpdateSpec): Promise<void> {
+    const { title, labels } = this.record;
     try {
-      await this.#held.save({ ...before, title, labels }, true);
+      const updated = { title: spec.title ?? title, labels: spec.labels ?? labels };
+      await this.#held.save({ ...this.record, ...updated }, true);
     } catch (error) {
-      const now = this.record;
-      const undone = {
-        ...now,
-        // Unless a later update has changed it again.
-        title: now.title === title ? before.title : now.title,
-        labels: now.labels === labels ? before.labels : now.labels,
-      };
-      await this.#held.save(undone, false).catch(() => {});
+      await this.#held.save({ ...this.record, title, labels }, false).catch(() => {});
       throw error;
     }
   }
@@ -234,6 +235,7 @@ export class Terminal {
     this.#removing = true;
     try {
       await this.#ended;
+      await this.#updated;
       await this.#held.settled();
       // One that cannot be opened goes too.
       await this.#log.settled().catch(() => {});

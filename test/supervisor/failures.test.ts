@@ -11,6 +11,7 @@ import { EventLog } from '../../src/store/eventLog.js';
 import { resourceDir } from '../../src/store/paths.js';
 import { HeldRecord } from '../../src/supervisor/heldRecord.js';
 import { LogQuota } from '../../src/supervisor/logQuota.js';
+import { Terminal } from '../../src/supervisor/terminal.js';
 import { TerminalLog } from '../../src/supervisor/terminalLog.js';
 import { ManualTicker } from '../support/manualTicker.js';
 import {
@@ -256,10 +257,41 @@ time.sleep(1000)`;
     const place = resourceDir(registry.stateDir, spec.tuple);
     await rename(place, `${dir}/aside`);
     const late = supervisor.update(spec.tuple, { title: 'late', labels: { a: '2' } });
-    await expect(late).rejects.toThrow('ENOENT');
+    const later = supervisor.update(spec.tuple, { title: 'later' });
+    const failed = { status: 'rejected', reason: { code: 'ENOENT' } };
+    expect(await Promise.allSettled([late, later])).toMatchObject([failed, failed]);
     await rename(`${dir}/aside`, place);
     const found = await supervisor.get(spec.tuple);
     expect(found?.record).toMatchObject({ title: 'before', labels: { a: '1' } });
+  });
+
+  it('tells nothing more of a terminal once it has told of its removal', async () => {
+    await using registry = await startRegistry();
+    const { supervisor } = registry;
+    const spec = createSpec(['true']);
+    await supervisor.create(spec);
+    await supervisor.exited(spec.tuple, forever());
+    const stop = new AbortController();
+    const changes = supervisor.changes(undefined, stop.signal);
+    await changes[Symbol.asyncIterator]().next();
+    const { snapshot } = Terminal.prototype;
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    jest.spyOn(Terminal.prototype, 'snapshot').mockImplementation(async function (this: Terminal) {
+      await held;
+      return snapshot.call(this);
+    });
+    const updated = supervisor.update(spec.tuple, { title: 'last' });
+    await supervisor.remove(spec.tuple);
+    goOn();
+    await updated;
+    await new Promise(setImmediate);
+    stop.abort();
+    const kinds: string[] = [];
+    for await (const { kind } of changes) kinds.push(kind);
+    expect(kinds.at(-1)).toBe('removed');
   });
 
   it('has a log looked at by nobody any more once that log has settled', async () => {
