@@ -1,5 +1,6 @@
 /** What a program that imports grantty gets: the client, its errors, the contract's types, sessions. */
 
+export { type OwnSupervisorOptions, openOwnSupervisor } from './app/ownSupervisor.js';
 export { openSessions, type Sessions, type SessionsOptions } from './app/sessions.js';
 export type { AttachEvent, Attachment, AttachOptions, Reconnected } from './client/attachment.js';
 export { type Client, type ConnectOptions, connect } from './client/connect.js';
@@ -32,3 +33,4 @@ export {
 export type * from './session/sessionTypes.js';
 export { ShellBackend } from './session/shellBackend.js';
 export { TerminalSessionService } from './session/terminalSessionService.js';
+export type { Supervisor } from './supervisor/api.js';

@@ -1,5 +1,5 @@
 /** Authority that nobody used: grants, and actions of grants, that no allowed decision came from. */
-import { parseGrants } from '../core/grant.js';
+import { grantOnRecord } from './grantOnRecord.js';
 import { readRecords } from './reading.js';
 
 export interface UnusedGrant {
@@ -32,7 +32,7 @@ export async function unused(dir: string, fromMs = 0): Promise<readonly UnusedGr
   const principals = new Map<string, Map<string, Holding>>();
   for await (const record of readRecords(dir, ['grant', 'token', 'intent'])) {
     if (record.record === 'grant') {
-      actions.set(record.hash, parseGrants([record.grant])[0]?.actions ?? []);
+      actions.set(record.hash, grantOnRecord(record.grant)?.actions ?? []);
       continue;
     }
     const { principal, time_ms: timeMs } = record;

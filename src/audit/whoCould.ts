@@ -1,9 +1,10 @@
 /** Who could have done something at some time: over grants, times, revocations, keys and policies. */
 import type { AccessRequest } from '../core/access.js';
 import { type Capability, isCapability } from '../core/capability.js';
-import { type Ceiling, coverage, type Grant, parseGrants } from '../core/grant.js';
+import { type Ceiling, coverage, type Grant } from '../core/grant.js';
 import { type Name, parseName, type TerminalTuple } from '../core/names.js';
 import { isSelector } from '../core/selector.js';
+import { grantOnRecord } from './grantOnRecord.js';
 import { readRecords } from './reading.js';
 import {
   nameKey,
@@ -156,7 +157,7 @@ async function holders(
   const candidates = new Map<string, Candidate>();
   for await (const record of readRecords(dir, ['grant', 'token'])) {
     if (record.record === 'grant') {
-      const [grant] = parseGrants([record.grant]);
+      const grant = grantOnRecord(record.grant);
       if (grant && covers(grant, action, target, seconds)) reaching.set(record.hash, grant);
       continue;
     }

@@ -4,6 +4,7 @@ import {
   type Attachment,
   AttachmentKind,
   AttachmentMode,
+  ExitReason,
   type ExitStatus,
   OnExit,
   PauseReason,
@@ -63,11 +64,16 @@ export function stateName(state: TerminalState): string {
   return TerminalState[state]?.toLowerCase() ?? String(state);
 }
 
-/** `0`, `143 (SIGTERM)`, or why there is no code. */
+/** `0`, `143 (SIGTERM)`, `143 (SIGTERM), idle limit`, or why there is no code. */
 export function exitText(status: ExitStatus | undefined): string | undefined {
   if (status === undefined) return undefined;
   if (status.exitCode === undefined) return 'unknown (the supervisor was lost)';
-  return status.signal ? `${status.exitCode} (${status.signal})` : String(status.exitCode);
+  const code = status.signal ? `${status.exitCode} (${status.signal})` : String(status.exitCode);
+  const isOwn = [ExitReason.UNSPECIFIED, ExitReason.EXITED, ExitReason.SIGNALED].includes(
+    status.reason,
+  );
+  const reason = ExitReason[status.reason] ?? `reason ${status.reason}`;
+  return isOwn ? code : `${code}, ${reason.toLowerCase().replaceAll('_', ' ')}`;
 }
 
 function eventsText({ firstSeq, nextSeq }: Terminal): string {

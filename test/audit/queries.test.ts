@@ -317,6 +317,30 @@ describe('why', () => {
   });
 });
 
+describe('a grant that was handed on', () => {
+  const handedOn = { ...grantOf({ id: 'part' }), from: [{ id: 'g1' }] };
+  const principal = principalOf('child', [handedOn], {
+    actors: ['helper'],
+    lineage: [{ issuer: ISSUER, jti: 'root' }],
+  });
+  const story = (trail: FileTrail) =>
+    trail.intent(intentOf({ principal, action: 'terminal.read', grantId: 'part' }));
+
+  it('counts among those that could', async () => {
+    await using made = await trailOf(async (trail) => {
+      await trail.change({ change: 'policy', timeMs: NOON - 1, hash: 'p', text: 'permit all' });
+      await story(trail);
+    });
+    const question = { action: 'terminal.write', id: 't1', atMs: at(1), openPolicy } as const;
+    expect((await whoCould(made.dir, question)).could.map(({ jti }) => jti)).toEqual(['child']);
+  });
+
+  it('counts among those that nobody used', async () => {
+    await using made = await trailOf(story);
+    expect(await unused(made.dir)).toMatchObject([{ grant: 'part', unused: ['terminal.write'] }]);
+  });
+});
+
 describe('the tree', () => {
   const story = async (trail: FileTrail) => {
     const root = { issuer: ISSUER, jti: 'root' };

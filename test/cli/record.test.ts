@@ -5,6 +5,7 @@ import { TerminalTable } from '../../src/cli/terminalTable.js';
 import {
   AttachmentKind,
   AttachmentMode,
+  ExitReason,
   TerminalSchema,
   TerminalState,
 } from '../../src/gen/public/grantty/v1/terminal_pb.js';
@@ -68,9 +69,11 @@ describe('the record of a terminal', () => {
   });
 
   it('names the signal, and the lack of a code', () => {
-    const ended = (exitStatus: { exitCode?: number; signal?: string }) =>
+    const ended = (exitStatus: { exitCode?: number; signal?: string; reason?: ExitReason }) =>
       terminalRecord(create(TerminalSchema, { ref: { id: 't' }, exitStatus }));
     expect(ended({ exitCode: 143, signal: 'SIGTERM' })).toContain('143 (SIGTERM)');
+    const limited = { exitCode: 143, signal: 'SIGTERM', reason: ExitReason.LIFETIME_LIMIT };
+    expect(ended(limited)).toContain('143 (SIGTERM), lifetime limit');
     expect(ended({})).toContain('unknown (the supervisor was lost)');
   });
 

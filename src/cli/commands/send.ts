@@ -24,7 +24,7 @@ export function sendCommand(): Command {
         'type a text into a session and print what comes of it until it is ready for more; 124 after the time-out, while the send goes on',
       )
       .argument('<id>', 'session')
-      .argument('<text>', 'text, or - for standard input; an empty one only waits')
+      .argument('<text>', 'text, or - for standard input; an empty one with --no-submit only waits')
       .option('--no-submit', 'do not press Enter after it')
       .option('--timeout <duration>', 'how long to wait (default: 30s)', parseDuration),
   )
