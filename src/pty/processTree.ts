@@ -1,4 +1,5 @@
 /** The processes that belong to one terminal instance, and signals to exactly them. */
+import { readlinkSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { type SignalName, signalNumbers } from '../core/signals.js';
@@ -48,7 +49,7 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
     if (
       (process.pid === marks.pid && process.startTime === marks.startTime) ||
       (sameSession && marks.sessionId !== 0 && process.session === marks.sessionId) ||
-      (marks.ttyDevice !== 0 && process.ttyDevice === marks.ttyDevice)
+      (marks.ttyDevice !== 0 && process.ttyDevice === marks.ttyDevice && seesOurTtys(process.pid))
     ) {
       inTree.add(process.pid);
     } else {
@@ -68,6 +69,18 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
   addDescendants(inTree, unsettled);
   inTree.delete(process.pid);
   return table.processes.filter(({ pid }) => inTree.has(pid));
+}
+
+/**
+ * Every mount of devpts counts its terminals from 0 (the kernel's filesystems/devpts.rst): in a container
+ * the number of one of ours is somebody else's. What cannot be looked at is not ours to signal either.
+ */
+function seesOurTtys(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/mnt`) === readlinkSync('/proc/self/ns/mnt');
+  } catch {
+    return false;
+  }
 }
 
 /**

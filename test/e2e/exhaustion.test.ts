@@ -193,7 +193,10 @@ describe('what runs out', () => {
     }
     await using server = await startDevServer(stateDir, [], [], CTX, wrapper);
     const client = await server.client();
-    for (let count = 0; count < max; count += 1) await create(client, `t${count}`);
+    for (let count = 0; count < max; count += 1) {
+      await create(client, `t${count}`);
+      await answers(client, `t${count}`, 'zero');
+    }
     expect(await failureOf(create(client, 'refused'))).toMatchObject({
       code: 'RESOURCE_EXHAUSTED',
       reason: 'QUOTA_TERMINALS',

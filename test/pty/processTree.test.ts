@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { readProcess, scanProcesses } from '../../src/pty/processTable.js';
 import { endTree, findTree, signalProcesses } from '../../src/pty/processTree.js';
+import { skipAloud } from '../support/skipAloud.js';
 import { eventually, openScript, openTerminal } from './openTerminal.js';
 
 const KILL = { signals: ['SIGKILL'], graceMs: 5_000 } as const;
@@ -63,6 +65,34 @@ describe('the tree of a terminal', () => {
     // As of an instance whose supervisor was lost between its fork and the record of its pid.
     const unknown = { pid: 0, startTime: 0, sessionId: 0, ttyDevice: 0, nonce: 'nobody has it' };
     expect(await findTree(unknown)).toEqual([]);
+  });
+
+  it('does not hold a process of another mount of devpts, where the same number is another terminal', async () => {
+    const script = [
+      'mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts',
+      'mount --bind /dev/pts/ptmx /dev/ptmx',
+      'exec script --quiet --command "tty; exec sleep 1000" /dev/null',
+    ].join(' && ');
+    const elsewhere = spawn('unshare', ['--mount', 'sh', '-c', script], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    const [said] = await Promise.race([once(elsewhere.stdout, 'data'), once(elsewhere, 'exit')]);
+    try {
+      if (!String(said).includes('/dev/pts/0')) {
+        return skipAloud('needs root and a mount namespace of its own');
+      }
+      const ttyDevice = 136 << 8;
+      const { processes } = await scanProcesses();
+      const there = processes.filter(
+        (one) => one.ttyDevice === ttyDevice && one.parent === elsewhere.pid,
+      );
+      expect(there.map(({ comm }) => comm)).toEqual(['sleep']);
+      const marks = { pid: 0, startTime: 0, sessionId: 0, ttyDevice, nonce: 'none' };
+      const found = (await findTree(marks)).map(({ pid }) => pid);
+      expect(found).not.toContain(there[0]?.pid);
+    } finally {
+      elsewhere.kill('SIGKILL');
+    }
   });
 
   it('does not hold the process that asks, nor other terminals', async () => {
