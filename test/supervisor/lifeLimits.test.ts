@@ -1,6 +1,7 @@
 import { InstanceLife } from '../../src/supervisor/instanceLife.js';
 import { ManualTicker } from '../support/manualTicker.js';
 import { createSpec, eventsUntilExit, lease, startRegistry } from '../support/registry.js';
+import { createPrinting } from '../support/supervisorContract.js';
 
 const untouched = { isHeld: false, lastSeq: 0, inputBytes: 0 };
 
@@ -95,15 +96,10 @@ describe('terminals whose life is limited', () => {
     await using registry = await startRegistry({ ticker, limits });
     const { supervisor } = registry;
     const script = 'trap "" TERM HUP; echo ready; while :; do sleep 0.1; done';
-    const spec = createSpec(['sh', '-c', script]);
-    await supervisor.create(spec);
-    const stop = new AbortController();
-    const { items } = await supervisor.openOutput(spec.tuple, stop.signal);
-    for await (const item of items) if (item.kind === 'events') break;
-    stop.abort();
-    const ended = eventsUntilExit(supervisor, spec.tuple);
+    const { key } = await createPrinting(supervisor, ['sh', '-c', script], 'ready');
+    const ended = eventsUntilExit(supervisor, key);
     ticker.advance(3_599_000);
-    expect((await supervisor.get(spec.tuple))?.record.state).toBe('running');
+    expect((await supervisor.get(key))?.record.state).toBe('running');
     ticker.advance(1_000);
     // While it is being ended, further looks do nothing.
     for (let look = 0; look < 10; look += 1) ticker.advance(1_000);
