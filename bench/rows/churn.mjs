@@ -23,7 +23,7 @@ export async function measure(bench) {
         (await bench.json(process.execPath, [NODE_PTY, 'churn', String(count), COMMAND]))
           .per_second,
     },
-    { rounds: bench.size(5, 1), seconds: 40 },
+    { rounds: bench.size(5, 1), seconds: 30 },
   );
   bench.row(
     rowOf({

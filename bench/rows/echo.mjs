@@ -42,7 +42,7 @@ export async function measure(bench) {
     }
   };
 
-  rows(await interleave(contestants, { rounds: bench.size(5, 1), seconds: 40 }), [
+  rows(await interleave(contestants, { rounds: bench.size(5, 1), seconds: 25 }), [
     { name: 'echo, p50', key: 'p50_us', atMost: 1.5 },
     { name: 'echo, p99', key: 'p99_us', atMost: 1 },
   ]);
@@ -79,7 +79,7 @@ export async function measure(bench) {
         ),
     }),
   };
-  rows(await interleave(besides, { rounds: bench.size(5, 1), seconds: 60 }), [
+  rows(await interleave(besides, { rounds: bench.size(5, 1), seconds: 35 }), [
     { name: 'echo while another terminal floods, p50', key: 'p50_us' },
     { name: 'echo while another terminal floods, p99', key: 'p99_us', atMost: 1 },
   ]);

@@ -22,7 +22,7 @@ export async function measure(bench) {
   };
   const costs = await interleave(
     { many: () => msPerMb(short, WATCHERS), one: () => msPerMb(long, 1) },
-    { rounds: bench.size(5, 1), seconds: 45 },
+    { rounds: bench.size(5, 1), seconds: 35 },
   );
   bench.row(
     rowOf({

@@ -13,7 +13,7 @@ const WARM_UP = 16;
 export async function measure(bench) {
   // Many owners need root. Without it the figure comes from few terminals and is coarse.
   const byUid = process.getuid() === 0;
-  const count = byUid ? bench.size(8, 1) * PER_OWNER : PER_OWNER - WARM_UP - 1;
+  const count = byUid ? bench.size(4, 1) * PER_OWNER : PER_OWNER - WARM_UP - 1;
   const terminals = async (command) => {
     const server = await startServer(bench, { byUid, memory: true });
     const create = (id, first, number) => {

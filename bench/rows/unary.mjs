@@ -38,7 +38,7 @@ export async function measure(bench) {
   };
   const rates = await interleave(
     { ours: () => calls(server), grpc: () => calls(grpc), http2: () => calls(http2) },
-    { rounds: bench.size(5, 1), seconds: 45 },
+    { rounds: bench.size(5, 1), seconds: 35 },
   );
   const note = `the servers were busy for ${Math.min(...busy).toFixed(2)}–${Math.max(...busy).toFixed(2)} of a core`;
   const row = (other, referenceName, atLeast) =>

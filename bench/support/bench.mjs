@@ -95,9 +95,16 @@ export class Bench {
     return JSON.parse(await this.run(command, args, options));
   }
 
+  /** At once also as a line, so that a run that is broken off has not been for nothing. */
   row(row) {
     this.rows.push(row);
+    console.log(`  ${row.name}: ${told(row)}`);
   }
+}
+
+function told({ skipped, ours, unit, ratio, reference_name: name }) {
+  if (skipped) return `skipped: ${skipped}`;
+  return `${ours} ${unit}${ratio === null ? '' : `, ${ratio} × ${name}`}`;
 }
 
 /** Resolves with the first line of a stream that `wanted` accepts. */
