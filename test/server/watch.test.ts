@@ -1,9 +1,10 @@
-import { readdir, readlink } from 'node:fs/promises';
+import { readdir, readlink, rename } from 'node:fs/promises';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
 import { GranttyError } from '../../src/core/errors.js';
 import type { Name } from '../../src/core/names.js';
 import { ClosingReason, Until } from '../../src/gen/public/grantty/v1/stream_pb.js';
+import { resourceDir } from '../../src/store/paths.js';
 import type { FakeTerminal } from '../support/fakeSupervisor.js';
 import { detailsOf, Harness, terminals } from './harness.js';
 import { eventsOf, kindsOf, range, seqsOf, textOf } from './streams.js';
@@ -252,6 +253,21 @@ describe('Watch', () => {
       expect(eventsOf(rest, 'closing')[0]?.reason).toBe(ClosingReason.DELETED);
       expect(stream.error?.code).toBe(status.NOT_FOUND);
       expect(detailsOf(stream.error).info?.reason).toBe('TERMINAL_NOT_FOUND');
+    });
+
+    it('ends as deleted when its history has gone a moment before the terminal has', async () => {
+      await terminal.print('one ', 'two ');
+      await terminal.exit();
+      const dir = resourceDir(harness.stateDir, terminal.record);
+      await rename(dir, `${dir}-gone`);
+      const whole = watch();
+      expect(eventsOf(await whole.rest(), 'closing')[0]?.reason).toBe(ClosingReason.DELETED);
+      const tail = watch({ start: { case: 'tailBytes', value: 3n } });
+      await tail.rest();
+      for (const { error } of [whole, tail]) {
+        expect(error?.code).toBe(status.NOT_FOUND);
+        expect(detailsOf(error).info?.reason).toBe('TERMINAL_NOT_FOUND');
+      }
     });
 
     it('says that the supervisor is lost when its output breaks off', async () => {

@@ -390,7 +390,29 @@ describe('a log that is not an ordinary file of ours', () => {
   it('is missing with ENOENT', async () => {
     await using dir = await temporaryDir();
     await expect(LogReader.open(dir.path)).rejects.toMatchObject({ code: 'ENOENT' });
-    await expect(LogReader.open(join(dir.path, 'no'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('is that of no terminal when its directory is gone, in the middle of a reading too', async () => {
+    await using parent = await temporaryDir();
+    const [dir, gone] = [join(parent.path, 't1'), join(parent.path, '.removed')];
+    await mkdir(dir);
+    await writeLog(dir, outputs(1, 9), 100);
+    await using reader = await LogReader.open(dir);
+    const deleted = { reason: 'TERMINAL_NOT_FOUND' };
+    const seqs: number[] = [];
+    const reading = async () => {
+      for await (const batch of reader.read(1, 9, { batchBytes: 1 })) {
+        if (seqs.length === 0) await rename(dir, gone);
+        seqs.push(...batch.map(({ seq }) => seq));
+      }
+    };
+    await expect(reading()).rejects.toMatchObject(deleted);
+    expect(seqs[0]).toBe(1);
+    expect(seqs.length).toBeLessThan(9);
+    await expect(LogReader.open(dir)).rejects.toMatchObject(deleted);
+    await expect(reader.firstSeq()).rejects.toMatchObject(deleted);
+    await expect(reader.seqForTail(10, 9)).rejects.toMatchObject(deleted);
+    expect(openDescriptors(parent.path)).toEqual([]);
   });
 });
 

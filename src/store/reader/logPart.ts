@@ -28,7 +28,8 @@ export class LogPart implements AsyncDisposable {
 
   /**
    * The part with `seq` or, when that is not there yet, the last one.
-   * @throws SEQ_TRIMMED when it is no longer there; ENOENT when there is no log
+   * @throws SEQ_TRIMMED when it is no longer there; TERMINAL_NOT_FOUND when the terminal was deleted;
+   * ENOENT when it has no log
    */
   static async openFor(dir: string, seq: number): Promise<LogPart> {
     const current = await LogPart.#openCurrent(dir);
@@ -36,7 +37,7 @@ export class LogPart implements AsyncDisposable {
     if (current && currentFirst !== undefined && currentFirst <= seq) return current;
     let sealed: readonly number[];
     try {
-      sealed = await sealedParts(dir);
+      sealed = await sealedParts(dir).catch(whenGone);
     } catch (error) {
       await current?.close();
       throw error;
@@ -58,7 +59,7 @@ export class LogPart implements AsyncDisposable {
 
   /** Seq of the oldest event that is kept; 1 when there is none yet. */
   static async oldestSeq(dir: string): Promise<number> {
-    const [oldest] = await sealedParts(dir);
+    const [oldest] = await sealedParts(dir).catch(whenGone);
     if (oldest !== undefined) return oldest;
     await using current = await LogPart.#openCurrent(dir);
     return current?.firstSeq ?? 1;
@@ -159,6 +160,15 @@ function trimmed(seq: number, oldest: number): GranttyError {
       metadata: { first_seq: String(oldest) },
     },
   );
+}
+
+/**
+ * A deleted terminal's directory leaves its place at once, in the middle of whatever is read from it.
+ * @throws TERMINAL_NOT_FOUND for a directory that is not there, else `error`
+ */
+export function whenGone(error: unknown): never {
+  if (errorCode(error) !== 'ENOENT') throw error;
+  throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
 }
 
 function noLog(dir: string): Error {

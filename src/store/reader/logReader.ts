@@ -5,7 +5,7 @@ import { requireDirectory } from '../files.js';
 import { LINE_BUFFER_BYTES, type TakeLine, takeLines, takeLinesBack } from '../lines.js';
 import type { LogPlace } from '../logIndex.js';
 import { withLineBuffer } from './lineBuffers.js';
-import { LogPart, requireSeq } from './logPart.js';
+import { LogPart, requireSeq, whenGone } from './logPart.js';
 
 export interface ReadOptions {
   /** Bytes of the file that one batch comes from, about; by default and at most 384 KiB. */
@@ -29,9 +29,12 @@ export class LogReader implements AsyncDisposable {
     this.#dir = dir;
   }
 
-  /** @throws ENOENT when there is no log; Error when it is no ordinary file of ours */
+  /**
+   * @throws TERMINAL_NOT_FOUND when the terminal was deleted; ENOENT when it has no log; Error when that
+   * is no ordinary file of ours
+   */
   static async open(dir: string): Promise<LogReader> {
-    await requireDirectory(dir);
+    await requireDirectory(dir).catch(whenGone);
     await using _last = await LogPart.openFor(dir, Number.MAX_SAFE_INTEGER);
     return new LogReader(dir);
   }
@@ -45,7 +48,8 @@ export class LogReader implements AsyncDisposable {
   /**
    * The events from `fromSeq` to `throughSeq`, in order, in batches that hold one event at least;
    * ends early when the log does. Events of types that are not known are left out.
-   * @throws SEQ_TRIMMED when `fromSeq` is no longer there; SyntaxError at an unsound line
+   * @throws SEQ_TRIMMED when `fromSeq` is no longer there; TERMINAL_NOT_FOUND when the terminal was
+   * deleted; SyntaxError at an unsound line
    */
   async *read(
     fromSeq: number,
