@@ -53,13 +53,14 @@ const blows = {
     host.signalServer('SIGCONT');
   },
   async clientFrozen({ clients, random }) {
-    const { child } = random.pick(clients.watchers);
-    child.kill('SIGSTOP');
+    const watcher = random.pick(clients.watchers);
+    watcher?.child.kill('SIGSTOP');
     await delay(random.int(500, 6_000));
-    child.kill('SIGCONT');
+    watcher?.child.kill('SIGCONT');
   },
   async clientVanished({ clients, random }) {
-    clients.vanish(random.pick(clients.watchers));
+    const watcher = random.pick(clients.watchers);
+    if (watcher) clients.vanish(watcher);
   },
 };
 

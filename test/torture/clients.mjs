@@ -1,10 +1,13 @@
 // The client processes of a run: started, stopped for a while, made to vanish, replaced.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const CLIENT = new URL('client.mjs', import.meta.url).pathname;
+
+/** Characters of what a client that failed has said. */
+const WORDS = 600;
 
 /** Milliseconds in which a client comes to its end when it is asked to. */
 const END_MS = 330_000;
@@ -44,7 +47,8 @@ export class Clients {
       ...{ ca: join(host.dir, 'ca.pem'), issuerKey: join(host.dir, 'issuer.jwk') },
       stateDir: host.stateDir,
     };
-    const errors = openSync(join(host.dir, 'clients.log'), 'a');
+    const log = join(host.dir, `${name}.${this.#generation}.log`);
+    const errors = openSync(log, 'a');
     const child = spawn(process.execPath, [CLIENT, JSON.stringify(config)], {
       stdio: ['ignore', 'ignore', errors],
     });
@@ -54,9 +58,8 @@ export class Clients {
     child.once('exit', (code, signal) => {
       this.#living.delete(child.pid);
       if (code !== 0 && !client.vanished) {
-        this.#problems.push(
-          `client ${name} (${role}) ended with ${code ?? signal}; see clients.log`,
-        );
+        const why = readFileSync(log, 'utf8').trim().slice(0, WORDS);
+        this.#problems.push(`client ${name} (${role}) ended with ${code ?? signal}: ${why}`);
       }
     });
     return client;

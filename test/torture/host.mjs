@@ -1,5 +1,6 @@
 // The server and its detached supervisor as processes, on one state directory and one port.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { appendFileSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -23,8 +24,9 @@ export class Host {
 
   /** `owner` is another user than this process's only where that is root: each runs as itself then. */
   static async prepare(dir, { sealBytes, owner }) {
+    const host = ownLoopback();
     const { ca, server } = makeDevelopmentCertificates({
-      hosts: ['127.0.0.1'],
+      hosts: [host],
       clientName: 'c',
       days: 2,
     });
@@ -39,7 +41,7 @@ export class Host {
     for (const [name, text] of Object.entries(files)) {
       writeFileSync(join(dir, name), text, { mode: 0o600 });
     }
-    const address = `127.0.0.1:${await freePort()}`;
+    const address = `${host}:${await freePort(host)}`;
     const settings = {
       state_dir: join(dir, 'state'),
       listen: address,
@@ -93,7 +95,7 @@ export class Host {
       child.once('exit', (code) => {
         if (code === null) resolve(false);
         else
-          reject(new Error(`the server ended with ${code} before it was ready; see ${this.#log}`));
+          reject(new Error(`the server ended with ${code} before it was ready: ${lastLine(said)}`));
       });
       setTimeout(
         () => reject(new Error(`no server after ${READY_MS} ms; see ${this.#log}`)),
@@ -119,12 +121,17 @@ export class Host {
     this.#server.kill(signal);
   }
 
-  /** False when there is none. */
+  /** False when there is none, or no longer. */
   signalSupervisor(signal) {
     const pid = this.supervisorPid;
     if (pid === undefined) return false;
-    process.kill(pid, signal);
-    return true;
+    try {
+      process.kill(pid, signal);
+      return true;
+    } catch (error) {
+      if (error.code === 'ESRCH') return false;
+      throw error;
+    }
   }
 
   ctx(...args) {
@@ -139,6 +146,10 @@ export class Host {
       child.once('close', (code) => resolve({ code, said }));
     });
   }
+}
+
+function lastLine(text) {
+  return text.trimEnd().split('\n').at(-1);
 }
 
 /** Files that a process has open, by the kernel's names. */
@@ -176,10 +187,20 @@ export async function eventually(look, passes, withinMs) {
   }
 }
 
-function freePort() {
+/**
+ * A loopback address that nothing else on this host uses (all of 127.0.0.0/8 is loopback): while the
+ * server is down no other program is given its port, to listen on or to connect from, nor is a client
+ * that tries to connect, and would then be connected to itself.
+ */
+function ownLoopback() {
+  const [a, b, c] = randomBytes(3);
+  return `127.${1 + (a % 254)}.${b}.${1 + (c % 254)}`;
+}
+
+function freePort(host) {
   return new Promise((resolve, reject) => {
     const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
+    probe.listen(0, host, () => {
       const { port } = probe.address();
       probe.close(() => resolve(port));
     });

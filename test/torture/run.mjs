@@ -72,7 +72,7 @@ try {
   await host.ctx('supervise', '--stop', '--state-dir', host.stateDir);
 }
 
-for (const problem of problems.slice(0, 40)) say(`PROBLEM ${problem}`);
+for (const problem of problems.slice(0, 40)) say(`PROBLEM ${problem.slice(0, 1_000)}`);
 if (problems.length === 0) {
   say('no problem');
   if (!values.keep) rmSync(dir, { recursive: true });

@@ -20,10 +20,19 @@ it(
     });
     // With time for the end of what it has started.
     const late = setTimeout(() => run.kill('SIGTERM'), WHOLE_MS);
-    const [code] = await once(run, 'close');
+    const [code, signal] = await once(run, 'close');
     clearTimeout(late);
     process.stderr.write(said.replace(/^/gm, 'torture: '));
-    if (code !== 0) throw new Error(`the torture run ended with ${code}:\n${said}`);
+    if (code !== 0)
+      throw new Error(`the torture run ended with ${code ?? signal}\n${inShort(said)}`);
   },
   WHOLE_MS + 60_000,
 );
+
+/** What was wrong first, and shortly: of a long message a log may keep no more than the beginning. */
+function inShort(said: string): string {
+  const lines = said.trimEnd().split('\n');
+  const problems = lines.filter((line) => line.includes('PROBLEM'));
+  const told = problems.slice(0, 8).map((line) => line.replace(/^.*PROBLEM /, '').slice(0, 300));
+  return [...told, `(${problems.length} problems in all)`, ...lines.slice(-1)].join('\n');
+}

@@ -7,6 +7,9 @@ import { isTransient } from '../world.mjs';
 /** Living terminals of one driver. */
 const MOST_ALIVE = 6;
 
+/** WAIT_OUTCOME_EXIT. */
+const EXIT = 1;
+
 export async function drive(world) {
   const { random, stopping, pause } = world;
   const mine = [];
@@ -114,7 +117,7 @@ export async function start({ client, settle, record, random }, terminal) {
   return answers[0].terminal;
 }
 
-/** Its files are kept for the checker first: an exited terminal's do not change any more. */
+/** Its files are kept for the checker first: once its end is on disk they do not change any more. */
 async function remove(world, terminal, mine) {
   const { client, settle, record, config } = world;
   const { id, uid, ref } = terminal;
@@ -122,6 +125,11 @@ async function remove(world, terminal, mine) {
     client.terminals.getTerminal({ terminal: ref }, options),
   );
   if (!found || found.pid) return;
+  // It is said to have ended as soon as it has, and its record is written meanwhile.
+  const { outcome } = await settle('wait', (options) =>
+    client.terminals.wait({ terminal: ref, condition: { case: 'exit', value: true } }, options),
+  );
+  if (outcome !== EXIT) return;
   const { owner, agent, session } = { ...found, owner: found.ref.owner };
   const place = `home/${owner}/agent/${agent}/session/${session}/terminal/${id}`;
   await cp(join(config.stateDir, place), join(config.archive, uid), { recursive: true });

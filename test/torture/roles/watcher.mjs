@@ -156,7 +156,8 @@ async function hop(world, { view, id, uid }, from) {
     } catch (failure) {
       if (signal.aborted) break;
       if (isRefusal(failure)) return record({ t: 'end', view, how: failure.reason });
-      if (!isTransient(failure)) {
+      // A bare call is not given another token: it comes back with a new one.
+      if (!isTransient(failure) && failure?.reason !== 'TOKEN_EXPIRED') {
         return record({ t: 'fault', op: 'hop', view, failure: describe(failure) });
       }
     }
