@@ -1,5 +1,6 @@
 /** A terminal's record as people read it. */
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { shownCommand } from '../core/shellBootstrap.js';
 import {
   type Attachment,
   AttachmentKind,
@@ -88,9 +89,9 @@ export function sizeText({ size }: Terminal): string {
   return size ? `${size.columns}x${size.rows}` : '-';
 }
 
-/** Quoted so that the words can be told apart. */
+/** Quoted so that the words can be told apart; of a session its shell. */
 export function commandText(command: readonly string[]): string {
-  return command
+  return shownCommand(command)
     .map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word)))
     .join(' ');
 }

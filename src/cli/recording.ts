@@ -1,5 +1,6 @@
 /** The history of a terminal, from a watch of it, as a recording: piece by piece, each to be written. */
 import type { WatchEvent } from '../client/watch.js';
+import { shownCommand } from '../core/shellBootstrap.js';
 import { Asciicast, type AsciicastVersion, type Size } from './asciicast.js';
 import { Sanitizer } from './sanitizer.js';
 
@@ -14,15 +15,18 @@ export function recording(
   events: AsyncIterable<WatchEvent>,
   told: (text: string) => void,
 ): AsyncGenerator<string, void, undefined> {
-  if (format === 'text') return plainText(events);
+  if (format === 'text') return plainText(events, told);
   return asciicast(format === 'asciicast-v3' ? 3 : 2, events, told);
 }
 
-async function* plainText(events: AsyncIterable<WatchEvent>): AsyncGenerator<string> {
+async function* plainText(
+  events: AsyncIterable<WatchEvent>,
+  told: (text: string) => void,
+): AsyncGenerator<string> {
+  const { plainHistory } = await import('../app/plainHistory.js');
+  // A screen keeps no control, but marks that turn the direction of text round.
   const sanitizer = new Sanitizer();
-  for await (const event of events) {
-    if (event.case === 'output') yield sanitizer.push(event.value.data);
-  }
+  for await (const text of plainHistory(events, told)) yield sanitizer.push(Buffer.from(text));
   yield sanitizer.end();
 }
 
@@ -75,7 +79,7 @@ function headerOf(started: Started | undefined, size: Size | undefined, startMic
     size: size ?? { columns: 80, rows: 24 },
     startMicros,
     term: TERM,
-    ...(command.length > 0 && { command: command.map(quoted).join(' ') }),
+    ...(command.length > 0 && { command: shownCommand(command).map(quoted).join(' ') }),
     ...(title !== '' && { title }),
   };
 }

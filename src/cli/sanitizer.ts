@@ -24,7 +24,8 @@ const HARMLESS = /[^\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/uy;
 
 /**
  * Text, line ends and tabs stay; escape sequences, control strings and all other controls go. A
- * lone carriage return becomes a line end, since it would let output overwrite what was read.
+ * lone carriage return becomes a line end, since it would let output overwrite what was read; on an
+ * empty line there is nothing to overwrite, and it goes.
  * Broken UTF-8 becomes U+FFFD. Sequences may be cut over chunks anywhere.
  */
 export class Sanitizer {
@@ -32,6 +33,7 @@ export class Sanitizer {
   #state: State = 'text';
   /** A carriage return that waits for what follows it. */
   #carriageReturn = false;
+  #lineIsEmpty = true;
 
   push(chunk: Uint8Array): string {
     return this.#clean(this.#decoder.decode(chunk, { stream: true }));
@@ -52,6 +54,7 @@ export class Sanitizer {
         at += 1;
       } else {
         clean += this.#lineEnd() + run;
+        this.#lineIsEmpty = false;
         at += run.length;
       }
     }
@@ -66,22 +69,27 @@ export class Sanitizer {
     }
     if (code === LF) {
       this.#carriageReturn = false;
+      this.#lineIsEmpty = true;
       return '\n';
     }
     if (code === CR) {
-      this.#carriageReturn = true;
+      this.#carriageReturn = !this.#lineIsEmpty;
       return '';
     }
     if (code === ESC) this.#state = 'escape';
     else if (code === CSI) this.#state = 'control sequence';
     else if (STRING_C1.has(code)) this.#state = 'string';
-    return code === TAB ? `${this.#lineEnd()}\t` : '';
+    if (code !== TAB) return '';
+    const tab = `${this.#lineEnd()}\t`;
+    this.#lineIsEmpty = false;
+    return tab;
   }
 
   /** The line end that a lone carriage return becomes, once something follows it. */
   #lineEnd(): string {
     if (!this.#carriageReturn) return '';
     this.#carriageReturn = false;
+    this.#lineIsEmpty = true;
     return '\n';
   }
 

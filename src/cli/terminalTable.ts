@@ -39,8 +39,14 @@ function cells(terminal: Terminal, now: Date): string[] {
     exitText(terminal.exitStatus) ?? '-',
     sizeText(terminal),
     ageText(terminal.createdAt, now),
-    commandText(terminal.command),
+    commandOf(terminal),
   ];
+}
+
+/** Of a session its shell, and its name where it has one. */
+function commandOf({ command, name }: Terminal): string {
+  const text = commandText(command);
+  return name === '' ? text : `${text} (${name})`;
 }
 
 /** The two greatest units are enough: `3d4h`, `12s`. */

@@ -1,5 +1,6 @@
 /** How bash is started so that it marks its prompts. */
 import { isDeepStrictEqual } from 'node:util';
+import { SHELL_SETUP_VARIABLE, shellBootstrap } from '../core/shellBootstrap.js';
 import { promptMark } from './promptMarks.js';
 
 export interface ShellLaunch {
@@ -9,15 +10,6 @@ export interface ShellLaunch {
 
 /** What bash is called where its path is not given: found on the child's PATH. */
 const BASH = 'bash';
-
-/** Carries the set-up to the first bash, which takes it out of the environment. */
-const SETUP_VARIABLE = 'GRANTTY_SHELL_SETUP';
-
-/**
- * The first bash hands the set-up to the second over descriptor 3 and becomes it: the secret stands
- * in no file, no argument, and in the environment of no later process, /proc/PID/environ included.
- */
-const BOOTSTRAP = `s=$${SETUP_VARIABLE}; unset ${SETUP_VARIABLE}; exec "$BASH" --rcfile /dev/fd/3 -i 3<<<"$s"`;
 
 /** bash reads the person's own start-up file first; the marks are renewed at each prompt. */
 export function bashLaunch(secret: string, bash = BASH): ShellLaunch {
@@ -36,12 +28,12 @@ export function bashLaunch(secret: string, bash = BASH): ShellLaunch {
     `  PROMPT_COMMAND+=$'\\n'__grantty_prompt`,
     'fi',
   ].join('\n');
-  return { command: [bash, '-c', BOOTSTRAP], env: { [SETUP_VARIABLE]: `${setup}\n` } };
+  return { command: shellBootstrap(bash), env: { [SHELL_SETUP_VARIABLE]: `${setup}\n` } };
 }
 
 /** The secret that `bashLaunch` put into this environment; undefined where it made none. */
 export function launchSecret(env: Readonly<Record<string, string>>): string | undefined {
-  return /grantty=([0-9a-f]+)/.exec(env[SETUP_VARIABLE] ?? '')?.[1];
+  return /grantty=([0-9a-f]+)/.exec(env[SHELL_SETUP_VARIABLE] ?? '')?.[1];
 }
 
 /**
@@ -54,9 +46,10 @@ export function launchAsAsked({ command, env }: ShellLaunch): ShellLaunch {
   if (secret === undefined || bash === undefined) return { command, env };
   const ours = bashLaunch(secret, bash);
   const isOurs =
-    isDeepStrictEqual(command, ours.command) && env[SETUP_VARIABLE] === ours.env[SETUP_VARIABLE];
+    isDeepStrictEqual(command, ours.command) &&
+    env[SHELL_SETUP_VARIABLE] === ours.env[SHELL_SETUP_VARIABLE];
   if (!isOurs) return { command, env };
-  const { [SETUP_VARIABLE]: _setup, ...asked } = env;
+  const { [SHELL_SETUP_VARIABLE]: _setup, ...asked } = env;
   return { command: [bash], env: asked };
 }
 

@@ -14,7 +14,7 @@ import { TrackedModes } from './trackedModes.js';
 /** Scrolled rows left in the emulator, so that a taller window pulls them back as in any terminal. */
 const KEPT_ROWS = 100;
 /** Rows that one piece of output may scroll away; they are taken over before the next piece. */
-const PIECE_ROWS = 500;
+export const PIECE_ROWS = 500;
 /** Room for that, for a few pieces, and for the rows of a line that has not ended. */
 const SCROLLBACK = KEPT_ROWS + 4 * PIECE_ROWS + MAX_LINE_ROWS;
 const CAN = '\x18';
@@ -242,7 +242,7 @@ interface Live {
 }
 
 /** Where a piece ends that cannot scroll more than `PIECE_ROWS` rows away. */
-function pieceEnd(text: string, begin: number, cols: number): number {
+export function pieceEnd(text: string, begin: number, cols: number): number {
   let weight = 0;
   for (let index = begin; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);

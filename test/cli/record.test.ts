@@ -9,6 +9,7 @@ import {
   TerminalSchema,
   TerminalState,
 } from '../../src/gen/public/grantty/v1/terminal_pb.js';
+import { bashLaunch } from '../../src/session/bashLaunch.js';
 
 const terminal = create(TerminalSchema, {
   ref: { owner: '1000', id: 'terminal-coder-default' },
@@ -51,6 +52,20 @@ describe('the table of terminals', () => {
     expect(table.removed(terminal.ref)).toBe(
       'terminal-coder-default  1000                   removed',
     );
+  });
+
+  it('shows of a session its shell and its name, and of a likeness all', () => {
+    const { command } = bashLaunch('5ec2e7', '/bin/bash');
+    const shown = (words: readonly string[], name = '') =>
+      new TerminalTable()
+        .row(create(TerminalSchema, { ...terminal, command: [...words], name }), new Date())
+        .replace(/.*80x24 +\S+ +/, '');
+    expect(shown(command)).toBe('/bin/bash');
+    expect(shown(command, 'build')).toBe('/bin/bash (build)');
+    expect(shown([...command, 'x'])).toContain('GRANTTY_SHELL_SETUP');
+    expect(shown(['/bin/bash', '-c', `${command[2]}; ls`])).toContain('; ls');
+    const record = terminalRecord(create(TerminalSchema, { command: [...command] }));
+    expect(record.split('\n')).toContain('command    /bin/bash');
   });
 
   it('shows no control that a title or command could hold', () => {

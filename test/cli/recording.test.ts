@@ -189,4 +189,27 @@ describe('a recording', () => {
     ]);
     expect(text).toBe('plain red\n');
   });
+
+  it('as text has a line as it was left: no blank one for a line that was written anew', async () => {
+    const { text } = await exported('text', [
+      started,
+      resized(40, 5),
+      output(0, '\x1b[?2004h$ ls\r\n\x1b[?2004l\ra\r\n'),
+      output(1, '10%\r50%\r100%\r\n\x1b[?2004h$ '),
+      resized(60, 5),
+      output(2, 'exit\r\n'),
+      exited(3, 0),
+    ]);
+    expect(text).toBe('$ ls\na\n100%\n$ exit\n');
+  });
+
+  it('as text says that screens are left out which a program has left', async () => {
+    const { text, told } = await exported('text', [
+      started,
+      output(0, '$ vi\r\n\x1b[?1049h\x1b[H~\x1b[?1049l$ '),
+      exited(1, 0),
+    ]);
+    expect(text).toBe('$ vi\n$');
+    expect(told).toEqual([expect.stringContaining('not in the text')]);
+  });
 });

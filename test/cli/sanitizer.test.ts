@@ -26,6 +26,7 @@ describe('the sanitizer', () => {
     ['a sequence without an end', 'a\x1b[31', 'a'],
     ['a carriage return at the end', 'a\r', 'a\n'],
     ['several carriage returns', 'a\r\r\nb', 'a\nb'],
+    ['a carriage return on an empty line', 'a\r\n\x1b[?2004l\rb\r\n\r\r\tc', 'a\nb\n\tc'],
   ])('of %s', (_, dirty, clean) => {
     expect(sanitized(dirty)).toBe(clean);
   });
