@@ -1,5 +1,5 @@
 /** Checks of request fields, done after authority; each says which field and what is wrong with it. */
-import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
+import type { Duration } from '@bufbuild/protobuf/wkt';
 import { isEnvName, isFixedEnvName } from '../core/envNames.js';
 import { fieldInvalid, GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
@@ -16,6 +16,7 @@ import {
   SIZE_RANGE,
 } from '../core/limits.js';
 import type { TerminalSize as WireSize } from '../gen/public/grantty/v1/terminal_pb.js';
+import { inMilliseconds } from './times.js';
 
 /** Bytes of a title and of a display name. */
 const MAX_TITLE_BYTES = 256;
@@ -106,17 +107,6 @@ export function parseRequestId(requestId: string): string | undefined {
 export function parseGrace(grace: Duration | undefined): number {
   if (grace === undefined) return DEFAULT_STOP_GRACE_MS;
   return inMilliseconds('grace', grace, 0, MAX_STOP_GRACE_MS);
-}
-
-export function inMilliseconds(
-  field: string,
-  duration: Duration,
-  min: number,
-  max: number,
-): number {
-  const ms = durationMs(duration);
-  if (ms >= min && ms <= max) return ms;
-  throw fieldInvalid(field, `must be ${min / 1000} to ${max / 1000} seconds`);
 }
 
 /** What an enum field says, refused when it is UNSPECIFIED or a value that this server does not know. */

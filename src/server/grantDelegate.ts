@@ -15,6 +15,7 @@ import { cannotDelegate, fromGrants, toGrant, toLineage, toTokenId } from './gra
 import type { Handlers } from './grpc.js';
 import { callerOf, recordOutcome, withDecision } from './perform.js';
 import { markOf } from './requestMark.js';
+import { inWholeSeconds } from './times.js';
 
 /** Bytes. */
 const MAX_ACTOR_BYTES = 256;
@@ -64,7 +65,6 @@ function orderOf(request: DelegateRequest, mustBind: boolean): DelegationOrder {
   if (actor === '' || Buffer.byteLength(actor) > MAX_ACTOR_BYTES) {
     throw fieldInvalid('actor', `must have 1 to ${MAX_ACTOR_BYTES} bytes`);
   }
-  if (lifetime && lifetime.nanos !== 0) throw fieldInvalid('lifetime', 'must be whole seconds');
   if (certificateThumbprint === '' && mustBind) {
     throw fieldInvalid(
       'certificate_thumbprint',
@@ -74,7 +74,7 @@ function orderOf(request: DelegateRequest, mustBind: boolean): DelegationOrder {
   return {
     actor,
     grants: fromGrants(grants),
-    ...(lifetime && { lifetime: Number(lifetime.seconds) }),
+    ...(lifetime && { lifetime: inWholeSeconds('lifetime', lifetime) }),
     ...(maxDepth !== undefined && { maxDepth }),
     ...(certificateThumbprint !== '' && { cnf: bindingOf(certificateThumbprint) }),
   };

@@ -6,6 +6,7 @@ import { fieldInvalid, GranttyError } from '../core/errors.js';
 import { GRANT_TYPE, type Grant, MAX_GRANTS, parseGrants } from '../core/grant.js';
 import type * as pb from '../gen/public/grantty/v1/grant_service_pb.js';
 import { known } from './fields.js';
+import { inSecondsSinceEpoch } from './times.js';
 import { signalOf, toSignal } from './wire.js';
 
 export function toGrant(grant: Grant): MessageInitShape<typeof pb.GrantSchema> {
@@ -88,11 +89,8 @@ function writtenGrant(field: string, { id, actions, resource, constraints }: pb.
 function writtenConstraints(field: string, constraints: pb.GrantConstraints): object {
   const { expiresAt, maxTerminals, commands, cwdUnder, signals } = constraints;
   const { envAllow, signalBytesAllowed, writeBytesPerSecond } = constraints;
-  if (expiresAt && expiresAt.nanos !== 0) {
-    throw fieldInvalid(`${field}.expires_at`, 'must be whole seconds');
-  }
   return {
-    ...(expiresAt && { expires_at: Number(expiresAt.seconds) }),
+    ...(expiresAt && { expires_at: inSecondsSinceEpoch(`${field}.expires_at`, expiresAt) }),
     ...(maxTerminals !== undefined && { max_terminals: maxTerminals }),
     ...(commands && { commands: commands.commands.map(({ argv }) => argv) }),
     ...(cwdUnder && { cwd_under: cwdUnder.paths }),

@@ -12,7 +12,7 @@ import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from '../session/readiness.js';
 import { ENTER } from '../session/sendInput.js';
 import type { ServerContext } from './context.js';
 import { onRecord } from './eventStream.js';
-import { inMilliseconds, parseCount } from './fields.js';
+import { parseCount } from './fields.js';
 import type { Permit } from './gate.js';
 import type { Handlers } from './grpc.js';
 import { callerOf, perform, stored } from './perform.js';
@@ -21,6 +21,7 @@ import { requestMark } from './requestMark.js';
 import type { SessionSend } from './sessionSend.js';
 import { noSuchSend, serveSend } from './sessionStream.js';
 import { Standing } from './standing.js';
+import { inMilliseconds } from './times.js';
 
 type Calls = Pick<Required<Handlers<typeof SessionService>>, 'send' | 'readSend' | 'cancelSend'>;
 
@@ -89,7 +90,7 @@ export function sessionSendCalls(context: ServerContext): Calls {
     },
   };
 
-  /** @throws NO_SESSION, TERMINAL_NOT_FOUND */
+  /** @throws TERMINAL_NOT_FOUND */
   async function find(permit: Permit, sendId: string): Promise<SessionSend> {
     const send = (await sessionBook.find(permit)).sends.get(sendId);
     if (send !== undefined) return send;

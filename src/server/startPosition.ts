@@ -63,7 +63,7 @@ export function afterPosition(
   if (after > surviving) {
     throw new GranttyError(
       'LOG_REWOUND',
-      `the log lost its end in a power cut: what came after ${surviving} is gone`,
+      `of epoch ${logEpoch} nothing after seq ${surviving} is in the log, which is in epoch ${record.logEpoch}: the host lost it, in a power cut say, or it never was; go on after seq ${surviving} without an epoch or under the present one`,
       { metadata: { last_seq: String(surviving), log_epoch: String(record.logEpoch) } },
     );
   }

@@ -14,7 +14,6 @@ import type { TerminalSnapshot } from '../supervisor/api.js';
 import type { ServerContext } from './context.js';
 import { notFound } from './errors.js';
 import { eventsAfter } from './eventTail.js';
-import { inMilliseconds } from './fields.js';
 import type { Handlers } from './grpc.js';
 import type { Feed } from './hub.js';
 import { OutputPattern } from './outputPattern.js';
@@ -22,6 +21,7 @@ import { callerOf, recordOutcome, stored, withDecision } from './perform.js';
 import { storedTarget } from './refs.js';
 import { Standing } from './standing.js';
 import { afterPosition } from './startPosition.js';
+import { inMilliseconds } from './times.js';
 import { whileStanding } from './whileStanding.js';
 import { toExitStatus } from './wire.js';
 

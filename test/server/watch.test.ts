@@ -178,6 +178,11 @@ describe('Watch', () => {
           reason: 'LOG_REWOUND',
           metadata: { last_seq: lastSeq, log_epoch: '3' },
         });
+        // True of an epoch that has passed and of one that never was.
+        expect(stream.error?.details).toContain(
+          `of epoch ${logEpoch} nothing after seq ${lastSeq}`,
+        );
+        expect(stream.error?.details).toContain('or it never was');
       },
     );
 

@@ -151,8 +151,9 @@ export enum ErrorReason {
   SEND_ACTIVE = 15,
 
   /**
-   * ABORTED: the log lost its end in a power cut, and the caller saw more than survived. Drop what
-   * came after last_seq and go on from there under the new log_epoch.
+   * ABORTED: of the epoch that the caller named, the log does not have what the caller says to have
+   * seen: it lost its end in a power cut, or never was in that epoch. Drop what came after last_seq
+   * and go on from there under the new log_epoch.
    *
    * @generated from enum value: ERROR_REASON_LOG_REWOUND = 16;
    */
