@@ -54,7 +54,9 @@ export async function openOutside(options: OutsideOptions): Promise<Supervisor> 
   const onChange = (connected: boolean) => {
     search.abort();
     options.onChange(connected);
-    if (connected || !options.mayStart) return;
+    if (connected) return;
+    if (wasToldToEnd(stateDir)) logger.warn({}, whenToldToEnd(options));
+    if (!options.mayStart) return;
     search = new AbortController();
     void replaceLost(options, search.signal);
   };
@@ -77,7 +79,7 @@ async function reach(options: OutsideOptions, link: Link): Promise<Supervisor> {
     try {
       return await connectSupervisor(link);
     } catch (error) {
-      if (error instanceof SupervisorRefusal) throw unfit(error, stateDir);
+      if (error instanceof SupervisorRefusal) throw unfit(error, options);
       if (performance.now() > deadline) throw mayStart ? error : absent(error, options);
     }
     if (!mayStart && !waits) {
@@ -109,8 +111,7 @@ async function reach(options: OutsideOptions, link: Link): Promise<Supervisor> {
 async function replaceLost(options: OutsideOptions, signal: AbortSignal): Promise<void> {
   const { stateDir, logger } = options;
   // In this order: one that was told to end removes the file before it lets go of the lock.
-  const wasLost = async () =>
-    (await isFree(stateDir)) && existsSync(join(stateDir.path, SUPERVISOR_PID));
+  const wasLost = async () => (await isFree(stateDir)) && !wasToldToEnd(stateDir);
   let child: ChildProcess | undefined;
   for (let wait = SHORTEST_LOOK_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_LOOK_MS)) {
     try {
@@ -125,6 +126,18 @@ async function replaceLost(options: OutsideOptions, signal: AbortSignal): Promis
   }
 }
 
+/** To be asked once its socket or its lock is let go of: its pid file goes before both. */
+function wasToldToEnd(stateDir: StateDir): boolean {
+  return !existsSync(join(stateDir.path, SUPERVISOR_PID));
+}
+
+function whenToldToEnd({ mayStart }: OutsideOptions): string {
+  const what = 'the supervisor was told to end, and its terminals end with it';
+  return mayStart
+    ? `${what}; no other one is started: calls answer SUPERVISOR_UNAVAILABLE until this server is started again`
+    : `${what}; calls answer SUPERVISOR_UNAVAILABLE until whoever starts it has started it again`;
+}
+
 function runs(child: ChildProcess | undefined): boolean {
   return child !== undefined && child.exitCode === null && child.signalCode === null;
 }
@@ -135,19 +148,30 @@ async function isFree(stateDir: StateDir): Promise<boolean> {
 
 function absent(
   error: unknown,
-  { stateDir, patienceMs = START_PATIENCE_MS }: OutsideOptions,
+  { stateDir, superviseArguments, patienceMs = START_PATIENCE_MS }: OutsideOptions,
 ): Error {
   return new Error(
-    `no supervisor answered at ${supervisorSocket(stateDir.path)} within ${patienceMs / 1000} s, and with --supervisor external none is started: start it ("ctx supervise --state-dir ${stateDir.path}", or its unit), or leave the flag out`,
+    `no supervisor answered at ${supervisorSocket(stateDir.path)} within ${patienceMs / 1000} s, and with --supervisor external none is started: start it ("ctx ${superviseArguments.join(' ')}", or its unit), or leave the flag out`,
     { cause: error },
   );
 }
 
-function unfit(refusal: SupervisorRefusal, stateDir: StateDir): Error {
+function unfit(refusal: SupervisorRefusal, options: OutsideOptions): Error {
   return new Error(
-    `the running supervisor refuses this server: ${refusal.message}. Serve from the release that started it, or end it with "ctx supervise --stop --state-dir ${stateDir.path}", which ends its terminals`,
+    `the running supervisor refuses this server: ${refusal.message}. Serve from the release that started it, or ${howToEnd(options)}`,
     { cause: refusal },
   );
+}
+
+/** Advice on one that is there; who starts an external one would start it again. */
+export function howToEnd({
+  stateDir,
+  mayStart,
+}: Pick<OutsideOptions, 'stateDir' | 'mayStart'>): string {
+  const how = mayStart
+    ? `end it with "ctx supervise --stop --state-dir ${stateDir.path}"`
+    : 'have whoever started it, a service manager say, end it and start it anew';
+  return `${how}, which ends its terminals`;
 }
 
 /** What of the environment a supervisor needs; no setting of the server is for it to know. */

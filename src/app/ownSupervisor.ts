@@ -5,7 +5,7 @@ import { openStateDir } from '../store/stateDir.js';
 import type { Supervisor } from '../supervisor/api.js';
 import type { Log } from '../supervisor/context.js';
 import { SUPERVISOR_LOCK } from '../supervisor/detached.js';
-import { createInProcessSupervisor } from '../supervisor/inProcess.js';
+import { createInProcessSupervisor, type InProcessOptions } from '../supervisor/inProcess.js';
 import { ownerOf } from './isolationChoice.js';
 
 export interface OwnSupervisorOptions {
@@ -26,16 +26,24 @@ const silent: Log = { info() {}, warn() {}, error() {} };
 export async function openOwnSupervisor(options: OwnSupervisorOptions): Promise<Supervisor> {
   const { log = silent } = options;
   const stateDir = await openStateDir(options.stateDir);
-  const lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
+  return lockedSupervisor({
+    stateDir: stateDir.path,
+    stateDirId: stateDir.id,
+    isolation: { mode: 'shared-uid', owners: ownerOf(process.getuid?.() ?? 0) },
+    version: '',
+    log,
+    locator: () => `unix:${stateDir.path}`,
+  });
+}
+
+/**
+ * One in this process that has its directory's lock from before it looks at it until it has ended.
+ * @throws Error that names the holder when another process supervises the directory
+ */
+export async function lockedSupervisor(options: InProcessOptions): Promise<Supervisor> {
+  const lock = await acquireLock(join(options.stateDir, SUPERVISOR_LOCK));
   try {
-    const supervisor = await createInProcessSupervisor({
-      stateDir: stateDir.path,
-      stateDirId: stateDir.id,
-      isolation: { mode: 'shared-uid', owners: ownerOf(process.getuid?.() ?? 0) },
-      version: '',
-      log,
-      locator: () => `unix:${stateDir.path}`,
-    });
+    const supervisor = await createInProcessSupervisor(options);
     const end = supervisor[Symbol.asyncDispose].bind(supervisor);
     supervisor[Symbol.asyncDispose] = async () => {
       await end();

@@ -68,8 +68,11 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
     return;
   }
   if (flags.stop) {
-    const stopped = await stopDetached(path, STOP_TIMEOUT_MS);
-    flags.tell(stopped ? 'the supervisor has ended, and its terminals' : 'no supervisor runs');
+    const outcome = await stopDetached(path, STOP_TIMEOUT_MS);
+    if (outcome === 'vanished') throw vanished();
+    flags.tell(
+      outcome === 'ended' ? 'the supervisor has ended, and its terminals' : 'no supervisor runs',
+    );
     return;
   }
   const stateDir = await openStateDir(path);
@@ -103,6 +106,12 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
       }),
     onReady: (listening) => flags.tell(`supervising ${stateDir.path} on ${listening}`),
   });
+}
+
+function vanished(): Error {
+  return new Error(
+    'the supervisor vanished before it had ended its terminals: somebody else ended it, with SIGKILL say. What it left is ended and put on record when a supervisor starts on this directory again ("ctx serve" starts one)',
+  );
 }
 
 async function settingsOf({ config, dev, stop }: SuperviseFlags): Promise<Settings> {

@@ -1,16 +1,13 @@
 /** The supervisor that a server works with: within its own process, or the detached one. */
-import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { TerminalTuple } from '../core/names.js';
-import { acquireLock } from '../store/lock.js';
 import type { StateDir } from '../store/stateDir.js';
 import type { Supervisor } from '../supervisor/api.js';
-import { SUPERVISOR_LOCK } from '../supervisor/detached.js';
-import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import type { Isolation } from '../supervisor/isolation.js';
 import { openCgroups } from './cgroups.js';
 import type { Configuration } from './config.js';
-import { openOutside } from './outsideSupervisor.js';
+import { howToEnd, openOutside } from './outsideSupervisor.js';
+import { lockedSupervisor } from './ownSupervisor.js';
 import { supervisorLimits } from './supervisorLimits.js';
 
 /**
@@ -46,39 +43,28 @@ export async function openSupervisor(options: SupervisorOptions): Promise<Superv
 
 async function supervise(options: SupervisorOptions): Promise<Supervisor> {
   const { stateDir, isolation, config, version, logger, locator, hurry } = options;
-  const lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
-  try {
-    const supervisor = await createInProcessSupervisor({
-      stateDir: stateDir.path,
-      stateDirId: stateDir.id,
-      isolation,
-      version,
-      log: logger,
-      hurry,
-      cgroups: await openCgroups(config.cgroups, logger),
-      logSync: config.log.sync,
-      limits: supervisorLimits(config),
-      locator,
-    });
-    const end = supervisor[Symbol.asyncDispose].bind(supervisor);
-    supervisor[Symbol.asyncDispose] = async () => {
-      await end();
-      await lock[Symbol.asyncDispose]();
-    };
-    return supervisor;
-  } catch (error) {
-    await lock[Symbol.asyncDispose]();
-    throw error;
-  }
+  return lockedSupervisor({
+    stateDir: stateDir.path,
+    stateDirId: stateDir.id,
+    isolation,
+    version,
+    log: logger,
+    hurry,
+    cgroups: await openCgroups(config.cgroups, logger),
+    logSync: config.log.sync,
+    limits: supervisorLimits(config),
+    locator,
+  });
 }
 
 async function connect(options: SupervisorOptions): Promise<Supervisor> {
-  const { stateDir, isolation } = options;
-  const supervisor = await openOutside({ ...options, mayStart: options.kind === 'detached' });
+  const { isolation } = options;
+  const outside = { ...options, mayStart: options.kind === 'detached' };
+  const supervisor = await openOutside(outside);
   const info = await supervisor.info();
   if (info.isolation === isolation.mode) return supervisor;
   await supervisor[Symbol.asyncDispose]();
   throw new Error(
-    `the running supervisor (pid ${info.pid}) runs terminals ${info.isolation}, but this server is configured for ${isolation.mode}; end it with "ctx supervise --stop --state-dir ${stateDir.path}", which ends its terminals, or change run_as back`,
+    `the running supervisor (pid ${info.pid}) runs terminals ${info.isolation}, but this server is configured for ${isolation.mode}; ${howToEnd(outside)}, or change run_as back`,
   );
 }

@@ -1,5 +1,5 @@
 /** A supervisor in a process of its own: the one of its state directory, until it is told to end. */
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
@@ -17,6 +17,9 @@ export const SUPERVISOR_LOCK = 'supervisor.lock';
 
 /** There while a detached supervisor serves: its pid and a newline. */
 export const SUPERVISOR_PID = 'supervisor.pid';
+
+/** What that file is called once it was told to end, until all its terminals have ended. */
+const SUPERVISOR_ENDING = 'supervisor.ending';
 
 /** Milliseconds between looks at whether a supervisor that was told to end has ended. */
 const STOP_POLL_MS = 50;
@@ -54,6 +57,10 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
   await using _lock = await acquireLock(join(stateDir.path, SUPERVISOR_LOCK));
   if (options.socketPath === undefined) await ensurePrivateDir(join(path, '..'));
   await removeTemporary(stateDir.path, SUPERVISOR_PID);
+  const endingFile = join(stateDir.path, SUPERVISOR_ENDING);
+  await removeMark(endingFile);
+  // Goes last, when the terminals have ended and their ends are on record.
+  await using _ending = { [Symbol.asyncDispose]: () => removeMark(endingFile) };
   await using supervisor = await options.create();
   await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
   await writeFileAtomic(pidFile, `${process.pid}\n`);
@@ -63,16 +70,25 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
     await toldToEnd(supervisor, options);
     log.info({}, 'the supervisor ends');
   } finally {
-    await removePid(pidFile);
+    await wherePossible(rename(pidFile, endingFile));
   }
 }
 
-/** Where nothing can be written it stays, and names a process that holds no lock any more. */
-async function removePid(file: string): Promise<void> {
+async function removeMark(file: string): Promise<void> {
+  await wherePossible(rm(file, { force: true }));
+}
+
+/**
+ * Whether it was done. Where nothing can be written a mark stays, and names a process that holds no
+ * lock any more; and somebody else may have taken it away.
+ */
+async function wherePossible(change: Promise<void>): Promise<boolean> {
   try {
-    await rm(file, { force: true });
+    await change;
+    return true;
   } catch (error) {
-    if (errorCode(error) !== 'EROFS') throw error;
+    if (errorCode(error) === 'EROFS' || errorCode(error) === 'ENOENT') return false;
+    throw error;
   }
 }
 
@@ -86,17 +102,23 @@ async function toldToEnd(
 }
 
 /**
- * Tells the directory's detached supervisor to end and waits until it has, all its terminals with
- * it. False when there is none.
+ * - `ended`: with all its terminals, whose ends are on record
+ * - `vanished`: somebody else ended it before that, with SIGKILL say; what it left is for the next one
+ * - `absent`: there was none
+ */
+export type StopOutcome = 'ended' | 'vanished' | 'absent';
+
+/**
+ * Tells the directory's detached supervisor to end and waits until it is gone.
  * @throws Error when the directory is supervised within a server, or the time is over
  */
-export async function stopDetached(stateDir: string, timeoutMs: number): Promise<boolean> {
+export async function stopDetached(stateDir: string, timeoutMs: number): Promise<StopOutcome> {
   const pid = await signalDetached(stateDir, 'SIGTERM');
-  if (pid === undefined) return false;
+  if (pid === undefined) return 'absent';
   const lock = join(stateDir, SUPERVISOR_LOCK);
   const deadline = performance.now() + timeoutMs;
   while (performance.now() < deadline) {
-    if ((await lockHolder(lock)) === undefined) return true;
+    if ((await lockHolder(lock))?.pid !== pid) return outcomeOf(stateDir, pid);
     await delay(STOP_POLL_MS);
   }
   throw new Error(
@@ -113,20 +135,36 @@ export async function endDetachedWhenIdle(stateDir: string): Promise<boolean> {
   return (await signalDetached(stateDir, END_WHEN_IDLE)) !== undefined;
 }
 
+/** Of one that is gone: in good order it took its mark away. On a disk that lets none do that it is believed. */
+async function outcomeOf(stateDir: string, pid: number): Promise<StopOutcome> {
+  let vanished = false;
+  for (const mark of marksOf(stateDir)) {
+    if ((await pidIn(mark)) !== pid) continue;
+    // It was told to end: no server is to take it for lost and start another one.
+    vanished = await wherePossible(rm(mark, { force: true }));
+  }
+  return vanished ? 'vanished' : 'ended';
+}
+
+function marksOf(stateDir: string): readonly string[] {
+  return [SUPERVISOR_PID, SUPERVISOR_ENDING].map((name) => join(stateDir, name));
+}
+
 /** The pid of the detached supervisor that has got the signal; undefined when there is none. */
 async function signalDetached(
   stateDir: string,
   signal: NodeJS.Signals,
 ): Promise<number | undefined> {
-  const pidFile = join(stateDir, SUPERVISOR_PID);
+  const marks = marksOf(stateDir);
   const holder = await lockHolder(join(stateDir, SUPERVISOR_LOCK));
   if (holder === undefined) {
-    await removePid(pidFile);
+    await Promise.all(marks.map(removeMark));
     return undefined;
   }
-  const pid = await pidIn(pidFile);
+  const { pid } = holder;
   // The same process has the lock: the pid is not one that was left and used again.
-  if (pid === undefined || pid !== holder.pid) {
+  const named = await Promise.all(marks.map(pidIn));
+  if (pid === undefined || !named.includes(pid)) {
     throw new Error(`${holder.message}, which is no detached supervisor; end that process instead`);
   }
   process.kill(pid, signal);

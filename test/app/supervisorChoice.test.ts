@@ -28,7 +28,7 @@ describe('a supervisor that somebody else starts', () => {
         patienceMs: 100,
       });
       await expect(opening).rejects.toThrow(
-        /no supervisor answered at \S+\/supervisor\/socket within 0.1 s.*ctx supervise --state-dir/s,
+        /no supervisor answered at \S+\/supervisor\/socket within 0.1 s.*start it \("ctx would fail if started"/s,
       );
       await expect(access(join(dir, 'supervisor.log'))).rejects.toThrow('ENOENT');
     } finally {

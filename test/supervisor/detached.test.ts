@@ -79,12 +79,13 @@ describe('a detached supervisor', () => {
     expect((await next.info()).pid).toBe(child.pid);
     expect((await next.get(spec.tuple))?.record).toEqual(record);
 
-    expect(await stopDetached(stateDir, 20_000)).toBe(true);
+    expect(await stopDetached(stateDir, 20_000)).toBe('ended');
     expect(await exit).toEqual([0, null]);
     expect(existsSync(join(stateDir, 'supervisor.pid'))).toBe(false);
+    expect(existsSync(join(stateDir, 'supervisor.ending'))).toBe(false);
     expect(existsSync(supervisorSocket(stateDir))).toBe(false);
     expect(existsSync(`/proc/${record.pid}`)).toBe(false);
-    expect(await stopDetached(stateDir, 1_000)).toBe(false);
+    expect(await stopDetached(stateDir, 1_000)).toBe('absent');
   });
 
   it('leaves no grace to its terminals when it is told twice', async () => {
@@ -114,6 +115,39 @@ describe('a detached supervisor', () => {
       exit: { signal: 'SIGKILL', reason: 'supervisor-stopped' },
     });
   }, 30_000);
+
+  it('is said to have vanished where it was killed while it was to end', async () => {
+    const { child, exit } = await start();
+    const spec = createSpec([
+      'sh',
+      '-c',
+      'trap "" TERM HUP; echo ready; while :; do sleep 0.1; done',
+    ]);
+    const server = await connect();
+    await server.create(spec);
+    const stop = new AbortController();
+    const { items, nextSeq } = await server.openOutput(spec.tuple, stop.signal);
+    if (nextSeq === 1) for await (const item of items) if (item.kind === 'events') break;
+    stop.abort();
+    await server[Symbol.asyncDispose]();
+    const stopped = stopDetached(stateDir, 20_000);
+    while (existsSync(supervisorSocket(stateDir))) await delay(5);
+    child.kill('SIGKILL');
+    expect(await stopped).toBe('vanished');
+    expect(await exit).toEqual([null, 'SIGKILL']);
+    // Told to end: for a server it is not lost.
+    expect(existsSync(join(stateDir, 'supervisor.pid'))).toBe(false);
+
+    const next = await start();
+    await using again = await connect();
+    expect((await again.get(spec.tuple))?.record).toMatchObject({
+      state: 'error',
+      exit: { reason: 'supervisor-lost' },
+    });
+    expect(existsSync(join(stateDir, 'supervisor.ending'))).toBe(false);
+    next.child.kill('SIGTERM');
+    expect(await next.exit).toEqual([0, null]);
+  }, 60_000);
 
   it('ends when no terminal lives once it was asked to, and not before', async () => {
     const { child, exit } = await start();
@@ -153,7 +187,7 @@ describe('a detached supervisor', () => {
     const pidFile = join(stateDir, 'supervisor.pid');
     await openStateDir(stateDir);
     await writeFile(pidFile, `${process.pid}\n`);
-    expect(await stopDetached(stateDir, 1_000)).toBe(false);
+    expect(await stopDetached(stateDir, 1_000)).toBe('absent');
     expect(existsSync(pidFile)).toBe(false);
     await using _lock = await acquireLock(join(stateDir, 'supervisor.lock'));
     await expect(stopDetached(stateDir, 1_000)).rejects.toThrow(

@@ -65,7 +65,7 @@ export class ControlLink implements AsyncDisposable {
       this.#client = undefined;
       this.#onLost();
       if (this.#stop.signal.aborted) return;
-      log.warn({ err: failure }, 'the supervisor was lost');
+      log.warn({ err: failure }, 'the connection to the supervisor was lost');
       onChange?.(false);
       try {
         client = await this.#connect(Number.POSITIVE_INFINITY);
