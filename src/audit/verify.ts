@@ -1,6 +1,7 @@
 /** Verifies a trail: the chain line by line, each signature, and that nothing vouched for is missing. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
+import { counted } from '../core/counted.js';
 import { errorCode } from '../core/errors.js';
 import { follows, GENESIS, type Head, hashLine, type Link, readLink } from './chain.js';
 import { isSigned, keyId, PUBLIC_KEY_FILE, parseCheckpoint, readPublicKey } from './checkpoint.js';
@@ -184,7 +185,9 @@ class Check {
     }
     const unsigned = (last?.seq ?? 0) - (this.#signedThrough ?? 0);
     if (this.#signedThrough !== undefined && unsigned > 0 && !this.#bad) {
-      this.#notes.push(`${unsigned} records follow the last checkpoint: chained, not yet signed`);
+      this.#notes.push(
+        `after the last checkpoint: ${counted(unsigned, 'record')}, chained, not yet signed`,
+      );
     }
     return {
       state: this.#bad ? 'tampered' : this.#incomplete ? 'incomplete' : 'sound',
@@ -286,7 +289,9 @@ class Check {
       const why = `sound lines that did not follow were found at a start, and moved to ${file}`;
       this.#bad = { ...place, why };
     } else {
-      this.#notes.push(`${bytes} bytes that a crash had left unfinished were moved to ${file}`);
+      this.#notes.push(
+        `moved to ${file}: ${counted(Number(bytes), 'byte')} that a crash had left unfinished`,
+      );
     }
   }
 

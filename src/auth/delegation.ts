@@ -4,7 +4,8 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { widening } from '../core/attenuation.js';
+import { type Widening, widening } from '../core/attenuation.js';
+import { counted } from '../core/counted.js';
 import { fieldInvalid, GranttyError } from '../core/errors.js';
 import { ancestorOf, type Grant } from '../core/grant.js';
 import type { RequestMark } from '../core/terminal.js';
@@ -90,7 +91,8 @@ export class Delegation {
   claimsFor(parent: VerifiedToken, order: DelegationOrder, nowMs: number): Claims {
     const depth = parent.lineage.length + 1;
     const most = this.maxDepthOf(parent);
-    if (depth > most) throw notCovered('max_depth', `its line may have ${most} steps at most`);
+    if (depth > most)
+      throw notCovered('max_depth', `its line may have ${counted(most, 'step')} at most`);
     const { maxDepth = most } = order;
     if (maxDepth < depth || maxDepth > most) {
       throw fieldInvalid('max_depth', `must be ${depth} to ${Math.min(most, MAX_DEPTH)}`);
@@ -202,9 +204,21 @@ function partOf(parent: VerifiedToken, grant: Grant, parentId: string): Grant {
   if (whole === undefined) throw notCovered('parent_grant_id', 'the token has no such grant');
   const wider = widening(grant, whole);
   if (wider !== undefined) {
-    throw notCovered(wider, `grant ${grant.id} goes beyond grant ${parentId} in ${wider}`);
+    throw notCovered(
+      wider,
+      `the new grant ${grant.id} goes beyond grant ${parentId} of the token in ${partText(wider)}`,
+    );
   }
   return { ...grant, from: [...(whole.from ?? []), ancestorOf(whole)] };
+}
+
+function partText(wider: Widening): string {
+  if (wider === 'action') return 'its actions: take some of those alone';
+  if (wider === 'expires_at') return 'its end (expires_at): it may end no later';
+  const [, selector] = /^resource\.(.*)$/.exec(wider) ?? [];
+  if (selector === undefined) return `its limit ${wider}: it may allow no more`;
+  const owner = selector === 'owner' ? '; a pattern never reaches owner 0' : '';
+  return `its resource (${selector}): select no more than that${owner}`;
 }
 
 /** `failed` names the first thing that did not hold. */

@@ -1,6 +1,7 @@
 /** What all commands share: from a handler to an exit code, and from an error to words. */
-import { errorCode } from '../core/errors.js';
+import { errorCode, type GranttyError } from '../core/errors.js';
 import { ExitCode, exitCodeOf, UsageError } from './exitCode.js';
+import { flagOfField, inFlags } from './flagNames.js';
 import { note, OutputClosed } from './output.js';
 
 /** Makes a handler that gives the exit code into commander's action. */
@@ -40,7 +41,8 @@ export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : undefined;
   const label = reason ?? (error.name === 'StatusError' ? errorCode(error) : undefined);
-  return label === undefined ? error.message : `${label}: ${error.message}`;
+  const message = isViolating(error) ? inFlags(error, flagOfField) : error.message;
+  return label === undefined ? message : `${label}: ${message}`;
 }
 
 /** What to do about it, where that is not in the message. */
@@ -73,6 +75,10 @@ export function hintFor(error: unknown): string | undefined {
         ? 'is the server running, and are --address and --ca right?'
         : undefined;
   }
+}
+
+function isViolating(error: Error): error is Error & Pick<GranttyError, 'violations'> {
+  return 'violations' in error && Array.isArray(error.violations);
 }
 
 function reasonOf(error: unknown): unknown {

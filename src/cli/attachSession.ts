@@ -1,6 +1,7 @@
 /** One attachment from this process's own terminal or pipes; what attach and run share. */
 import type { AttachEvent, Attachment } from '../client/attachment.js';
 import type { Client } from '../client/connect.js';
+import { counted } from '../core/counted.js';
 import { AttachFrameKind, type Denied } from '../gen/public/grantty/v1/stream_pb.js';
 import { AttachmentKind, type ExitStatus } from '../gen/public/grantty/v1/terminal_pb.js';
 import { DetachScanner } from './detachKeys.js';
@@ -61,7 +62,9 @@ export async function attachTerminal(
   const interrupt = (signal: NodeJS.Signals) => leaving.abort(new Interrupted(signal));
   for (const signal of ENDING_SIGNALS) process.on(signal, interrupt);
   try {
-    return { code: await attached(client, terminal, settings, leaving), exited: true };
+    const status = await attached(client, terminal, settings, leaving);
+    // The screen is given back: what is said now stands on it.
+    return { code: processExitCode(status), exited: true };
   } catch (error) {
     if (error instanceof Detached) {
       note('detached; the terminal lives on');
@@ -82,7 +85,7 @@ async function attached(
   terminal: TerminalName,
   settings: AttachSettings,
   leaving: AbortController,
-): Promise<number> {
+): Promise<ExitStatus | undefined> {
   const size = settings.followWindow ? windowSize() : undefined;
   const isPerson = process.stdin.isTTY === true && process.stdout.isTTY === true;
   const isRecent = isPerson && settings.history === 'recent';
@@ -111,7 +114,7 @@ async function attached(
   if (settings.followWindow) process.stdout.on('resize', follow);
   void forwardInput(attachment, settings.detachKeys, leaving);
   try {
-    return processExitCode(await showOutput(attachment.events, lent, isRecent));
+    return await showOutput(attachment.events, lent, isRecent);
   } finally {
     process.stdout.off('resize', follow);
     // Ends the wait for input, and with it what keeps this process.
@@ -168,7 +171,7 @@ function tellOnce(told: Set<string>, denied: Denied, screen: Screen): void {
 }
 
 function doubtNote(bytes: number): string {
-  return `connected again; the last ${bytes} bytes typed may not have arrived`;
+  return `connected again; the last ${counted(bytes, 'byte')} typed may not have arrived`;
 }
 
 /** Standard input to the terminal, until it ends, the person detaches, or it is destroyed. */

@@ -1,6 +1,7 @@
 /** A part of a grant, as `ctx grant delegate` asks for it: what is left out is as in the whole. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Init } from '../client/grpc.js';
+import type { Capability } from '../core/capability.js';
 import {
   type ConstraintName,
   type Constraints,
@@ -21,8 +22,7 @@ import { UsageError } from './exitCode.js';
 export interface PartFlags {
   /** Id of the grant to take a part of; needed where there are several. */
   readonly grant?: string;
-  /** Separated by commas. */
-  readonly actions?: string;
+  readonly actions?: readonly Capability[];
   /** OWNER/AGENT/SESSION/TERMINAL, each a selector. */
   readonly resource?: string;
   /** As in tokens. */
@@ -35,7 +35,7 @@ export function partOfGrant(grants: readonly Grant[], flags: PartFlags): Init<ty
   return {
     id: whole.id,
     parentGrantId: whole.id,
-    actions: actions === undefined ? whole.actions : actions.split(',').map((one) => one.trim()),
+    actions: [...(actions ?? whole.actions)],
     resource: resourceOf(whole, resource),
     constraints: { ...unnamed(whole.constraints), ...changed(flags.constraints) },
   };
@@ -61,7 +61,9 @@ function resourceOf({ resource }: Grant, given: string | undefined) {
   if (owner && agent && session && terminal && more.length === 0) {
     return { owner, agent, session, terminal };
   }
-  throw new UsageError(`--resource "${given}": write OWNER/AGENT/SESSION/TERMINAL`);
+  throw new UsageError(
+    `--resource "${given}": write OWNER/AGENT/SESSION/TERMINAL, each a name, prefix*, or *`,
+  );
 }
 
 type ConstraintsInit = Init<typeof GrantConstraintsSchema>;

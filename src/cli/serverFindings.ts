@@ -2,6 +2,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { certificateFinding } from '../app/doctor/certificateFinding.js';
 import { type Finding, fail, ok, warn } from '../app/doctor/finding.js';
+import { counted } from '../core/counted.js';
 import { errorCode } from '../core/errors.js';
 import {
   type GetServerInfoResponse,
@@ -52,7 +53,7 @@ async function tokenFinding(
     if (claims.cnf !== undefined && !hasCertificate) {
       return fail('token', 'is bound to a client certificate', 'give --cert and --key');
     }
-    const found = `${grants.length} ${grants.length === 1 ? 'grant' : 'grants'}, ${left} s left`;
+    const found = `${counted(grants.length, 'grant')}, ${left} s left`;
     if (grants.length === 0) return warn('token', found, 'it allows nothing: get another one');
     return left < SHORT_TOKEN_S
       ? warn('token', found, 'get a new one; with --token-file it is read again by itself')

@@ -8,6 +8,7 @@ import {
   parseConstraints,
   writeConstraints,
 } from './constraints.js';
+import { counted } from './counted.js';
 import { fieldInvalid } from './errors.js';
 import { asArray, asInteger, asObjectOf, asText } from './jsonShape.js';
 import type { Name } from './names.js';
@@ -288,7 +289,7 @@ function parseGrant(field: string, value: unknown, depth: number): Grant {
 
 function parseAncestors(field: string, value: unknown, depth: number): readonly GrantAncestor[] {
   const written = asArray(field, value);
-  if (written.length !== depth) throw fieldInvalid(field, `must name ${depth} grants`);
+  if (written.length !== depth) throw fieldInvalid(field, `must name ${counted(depth, 'grant')}`);
   return written.map((item, index) => {
     const path = `${field}[${index}]`;
     const members = asObjectOf(path, item, ['id', 'max_terminals', 'write_bytes_per_second']);

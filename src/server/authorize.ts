@@ -6,6 +6,7 @@ import { inputCharges } from '../auth/budgets.js';
 import { provesPossession } from '../auth/proof.js';
 import type { VerifiedToken } from '../auth/token.js';
 import type { AccessRequest } from '../core/access.js';
+import { counted } from '../core/counted.js';
 import { type ErrorReason, GranttyError } from '../core/errors.js';
 import { considerGrants, type Grant } from '../core/grant.js';
 import type { TerminalTuple } from '../core/names.js';
@@ -211,9 +212,13 @@ export function chargeInput(
   const waitMs = charges.length === 0 ? 0 : gate.inputRates.take(charges, bytes);
   if (waitMs === 0) return;
   const limit = Math.min(...charges.map((charge) => charge.limit));
-  throw new GranttyError('RATE_LIMITED', `the grant allows ${limit} bytes of input a second`, {
-    retryAfterMs: waitMs,
-  });
+  throw new GranttyError(
+    'RATE_LIMITED',
+    `the grant allows ${counted(limit, 'byte')} of input a second`,
+    {
+      retryAfterMs: waitMs,
+    },
+  );
 }
 
 function endOfPermit(

@@ -1,5 +1,6 @@
 /** The streams and waits that are open now: counted per principal, looked at again, sent away. */
 import type { VerifiedToken } from '../auth/token.js';
+import { counted } from '../core/counted.js';
 import { GranttyError } from '../core/errors.js';
 import { MAX_STREAMS_PER_PRINCIPAL } from '../core/limits.js';
 import type { Call } from './call.js';
@@ -55,7 +56,7 @@ export class OpenStreams {
     if (count >= this.maxPerPrincipal) {
       throw new GranttyError(
         'QUOTA_STREAMS',
-        `a principal may have ${this.maxPerPrincipal} streams open at one time`,
+        `a principal may have ${counted(this.maxPerPrincipal, 'stream')} open at one time; end one of them`,
       );
     }
     this.#perPrincipal.set(principal, count + 1);

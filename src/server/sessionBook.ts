@@ -4,7 +4,7 @@ import { GranttyError } from '../core/errors.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import { AgentScope } from '../session/agent.js';
 import { type LeaseSource, type SessionEffect, unlimitedLeases } from '../session/leaseSource.js';
-import { TerminalBackendCleanupError, TerminalSessionError } from '../session/sessionError.js';
+import { TerminalBackendCleanupError } from '../session/sessionError.js';
 import type {
   TerminalSendRequest,
   TerminalSessionId,
@@ -16,6 +16,7 @@ import type { Lease, Supervisor, SurvivingProcess, TerminalSnapshot } from '../s
 import type { Clock } from './clock.js';
 import { notFound } from './errors.js';
 import type { Permit } from './gate.js';
+import { stored } from './perform.js';
 import type { SessionHost } from './sessionHost.js';
 import type { Operation } from './sessionSend.js';
 import { SessionSends } from './sessionSends.js';
@@ -103,12 +104,15 @@ export class SessionBook {
     }
   }
 
-  /** The session of the terminal that was decided about. @throws NO_SESSION */
-  async find({ target, key }: Permit): Promise<OpenSession> {
+  /** The session of the terminal that was decided about. @throws TERMINAL_NOT_FOUND */
+  async find(permit: Permit): Promise<OpenSession> {
+    const { target, key } = permit;
     await this.#left.adopt(target);
     const session = this.#activities.get(pairName(target))?.published.get(target.id);
     if (session !== undefined && session.uid === key.uid) return session;
-    throw new TerminalSessionError('NO_SESSION', `there is no session ${target.id}`);
+    const { backend } = stored(permit).record;
+    const wasSession = this.parts.host.service.listBackends().includes(backend);
+    throw new GranttyError('TERMINAL_NOT_FOUND', wasSession ? isOver(target) : isNone(target));
   }
 
   /** Published sessions of one pair, in the order of publication. */
@@ -241,6 +245,15 @@ export class SessionBook {
     }
     return count;
   }
+}
+
+/** For who may use the terminal, and so may learn of it. */
+function isNone({ id }: TerminalTuple): string {
+  return `${id} is a terminal and no session: type into it with Write or Attach, end it with Stop or Kill; Spawn makes sessions`;
+}
+
+function isOver({ id }: TerminalTuple): string {
+  return `the session ${id} is over: its terminal can still be read, and StartTerminal begins it again once it has exited`;
 }
 
 function tooMany(): GranttyError {

@@ -21,7 +21,10 @@ const MAX_PENDING_BYTES = 1024 * 1024;
 const LOST_AUTHORITY: readonly ErrorReason[] = ['GRANT_REVOKED', 'TOKEN_EXPIRED'];
 
 export function noSuchSend(): GranttyError {
-  return new GranttyError('TERMINAL_NOT_FOUND', 'there is no such send');
+  return new GranttyError(
+    'TERMINAL_NOT_FOUND',
+    'there is no such send: an id is kept for 10 minutes, and by one server alone; send again',
+  );
 }
 
 export interface SendStream {

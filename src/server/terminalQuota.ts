@@ -4,6 +4,7 @@
  * that a restart forgets nothing.
  */
 import { type Charge, holderKey, isChargedTo, terminalCharges } from '../auth/budgets.js';
+import { counted } from '../core/counted.js';
 import { GranttyError } from '../core/errors.js';
 import { isLive } from '../core/terminal.js';
 import type { Supervisor } from '../supervisor/api.js';
@@ -64,9 +65,13 @@ export class TerminalQuota {
 
 function usedUp({ holder, limit }: Charge): GranttyError {
   const grant = holder.grants.at(-1) ?? '';
-  return new GranttyError('QUOTA_TERMINALS', `grant ${grant} allows ${limit} live terminals`, {
-    metadata: { grant_id: grant },
-  });
+  return new GranttyError(
+    'QUOTA_TERMINALS',
+    `grant ${grant} allows ${counted(limit, 'live terminal')}; end one of them, or use another grant`,
+    {
+      metadata: { grant_id: grant },
+    },
+  );
 }
 
 function nameOf({ owner, id }: { readonly owner: string; readonly id: string }): string {

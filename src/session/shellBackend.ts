@@ -1,6 +1,7 @@
 /** The backend whose sessions are durable terminals: bash with prompt marks, or any other command. */
 
 import { randomBytes } from 'node:crypto';
+import { counted } from '../core/counted.js';
 import type { TerminalSize } from '../core/event.js';
 import { parseName } from '../core/names.js';
 import { unlessAborted } from '../core/unlessAborted.js';
@@ -146,7 +147,7 @@ export class ShellBackend implements TerminalBackend {
     try {
       const end = await supervisor.kill(key, { lease: leases.lease('kill') });
       if (end.quiescent) await supervisor.remove(key);
-      else throw new Error(`${end.survivors.length} processes still live`);
+      else throw new Error(`still live: ${counted(end.survivors.length, 'process', 'processes')}`);
     } catch (cause) {
       throw new TerminalBackendCleanupError(`terminal ${key.id} could not be removed`, cause);
     }

@@ -1,5 +1,6 @@
 /** Who may have one more living terminal: a count for each owner and the host, against their limits. */
 import { readFileSync } from 'node:fs';
+import { counted } from '../core/counted.js';
 import { GranttyError } from '../core/errors.js';
 import { MAX_LIVE_TERMINALS_PER_HOST } from '../core/limits.js';
 import type { Name } from '../core/names.js';
@@ -23,7 +24,9 @@ export class Admission {
   enter(owner: Name): Place {
     const own = this.#byOwner.get(owner) ?? 0;
     if (own >= this.maxPerOwner) {
-      throw quota(`owner ${owner} has ${own} live terminals, the most allowed`);
+      throw quota(
+        `owner ${owner} has ${counted(own, 'live terminal')}, the most allowed; end one of them`,
+      );
     }
     if (this.#host >= this.maxPerHost) {
       throw quota(`the host has ${this.#host} live terminals, the most allowed`);

@@ -255,9 +255,15 @@ export class Instance {
 }
 
 export function stillRunning(): GranttyError {
-  return new GranttyError('TERMINAL_EXISTS', 'the terminal is running; stop it first');
+  return new GranttyError(
+    'TERMINAL_EXISTS',
+    'the terminal is still running; stop or kill it first',
+  );
 }
 
 export function terminalExited(): GranttyError {
-  return new GranttyError('TERMINAL_EXITED', 'the process of this terminal has exited');
+  return new GranttyError(
+    'TERMINAL_EXITED',
+    'the process of this terminal has exited; start the terminal again first',
+  );
 }

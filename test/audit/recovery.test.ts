@@ -42,7 +42,7 @@ describe('a torn end', () => {
     const verdict = await verifyTrail(at.dir);
     expect(verdict.state).toBe('sound');
     expect(verdict.notes).toEqual([
-      `${torn.length} bytes that a crash had left unfinished were moved to 2025-01-01.torn-${NOON}`,
+      `moved to 2025-01-01.torn-${NOON}: ${torn.length} bytes that a crash had left unfinished`,
     ]);
   });
 

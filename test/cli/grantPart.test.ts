@@ -41,7 +41,7 @@ describe('a part of a grant', () => {
       signal_bytes: 'allow',
       write_bytes_per_second: 10,
     };
-    const flags = { actions: 'terminal.read', resource: '1000/coder/s/t', constraints };
+    const flags = { actions: ['terminal.read'] as const, resource: '1000/coder/s/t', constraints };
     expect(partOfGrant([grant('g')], flags)).toMatchObject({
       actions: ['terminal.read'],
       resource: { owner: '1000', agent: 'coder', session: 's', terminal: 't' },

@@ -1,10 +1,18 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  type MessageInitShape,
+  type MessageShape,
+  toJson,
+} from '@bufbuild/protobuf';
 import { jest } from '@jest/globals';
 import { UsageError } from '../../src/cli/exitCode.js';
 import { program } from '../../src/cli/program.js';
+import { ClosingReason } from '../../src/gen/public/grantty/v1/stream_pb.js';
+import { ExitReason, type ExitStatusSchema } from '../../src/gen/public/grantty/v1/terminal_pb.js';
 import {
   CreateTerminalRequestSchema,
   DeleteTerminalRequestSchema,
@@ -18,6 +26,7 @@ import {
   WaitOutcome,
   WaitRequestSchema,
   WatchRequestSchema,
+  WatchResponseSchema,
   WatchTerminalsRequestSchema,
   WriteRequestSchema,
 } from '../../src/gen/public/grantty/v1/terminal_service_pb.js';
@@ -42,6 +51,8 @@ const terminalsEvents = [
   { case: 'removed', value: { ref: { id: 't1' }, cursor: 'c3' } },
 ];
 let printed = '';
+/** How the terminal ended that is watched or attached to. */
+let exit: MessageInitShape<typeof ExitStatusSchema>;
 
 function unary(method: string) {
   return (
@@ -77,6 +88,12 @@ beforeAll(async () => {
     ...Object.fromEntries(methods.map((method) => [method, unary(method)])),
     watch: (call) => {
       requests.push({ method: 'watch', request: call.request });
+      for (const event of [
+        { case: 'exited', value: { seq: 1n, status: exit } },
+        { case: 'closing', value: { reason: ClosingReason.EXITED } },
+      ] as const) {
+        call.write(create(WatchResponseSchema, { event }));
+      }
       call.end();
     },
     watchTerminals: (call) => {
@@ -87,7 +104,7 @@ beforeAll(async () => {
     attach: (call) => {
       call.on('error', () => {});
       call.write(responseOf({ case: 'started', value: { nextSeq: 1n } }));
-      call.write(responseOf({ case: 'exited', value: { seq: 1n, status: { exitCode: 4 } } }));
+      call.write(responseOf({ case: 'exited', value: { seq: 1n, status: exit } }));
       call.end();
     },
   });
@@ -102,6 +119,7 @@ beforeEach(() => {
   requests.length = 0;
   answers.clear();
   printed = '';
+  exit = { exitCode: 4 };
   const take = (text: unknown) => {
     printed += text;
     return true;
@@ -287,6 +305,26 @@ describe('a command line', () => {
     await ctx('terminal', 'write', 't', '--text', 'x'.repeat(150_000));
     const sizes = requests.map(({ request }) => (request as { data: Uint8Array }).data.length);
     expect(sizes).toEqual([65_536, 65_536, 18_928]);
+  });
+
+  it.each([
+    [['wait', 't'], 143],
+    [['wait', 't', '--pattern', 'x'], 1],
+  ])('says with %j which limit ended the terminal', async (args, code) => {
+    const exitStatus = { exitCode: 143, signal: 'SIGTERM', reason: ExitReason.IDLE_LIMIT };
+    answers.set('wait', { outcome: WaitOutcome.EXIT, exitStatus });
+    expect(await ctx('terminal', ...args)).toBe(code);
+    expect(printed).toContain('the supervisor ended the terminal: nobody had used it');
+    expect(printed).toContain('(idle limit)');
+  });
+
+  it.each([
+    [['watch', 't'], undefined],
+    [['attach', 't'], 137],
+  ])('says with %j that the supervisor ended it with itself', async (args, code) => {
+    exit = { exitCode: 137, reason: ExitReason.SUPERVISOR_STOPPED };
+    expect(await ctx('terminal', ...args)).toBe(code ?? 0);
+    expect(printed).toContain('the supervisor ended the terminal: it was told to end itself');
   });
 
   it('resizes', async () => {

@@ -126,6 +126,25 @@ describe('authority, over the whole service', () => {
       expect(await reasonOf(answer)).toBe(reason);
     });
 
+    it('is told which part of it goes beyond which grant', async () => {
+      const narrow = await delegate(root, {
+        grants: [part({ actions: ['terminal.read'], constraints: { maxTerminals: 1 } })],
+      });
+      const beyond = (rest: object) =>
+        narrow.client.grants.delegate({
+          actor: 'b',
+          grants: [part({ actions: ['terminal.read'], constraints: { maxTerminals: 1 }, ...rest })],
+        });
+      const text = 'the new grant g1 goes beyond grant g1 of the token in';
+      await expect(beyond({ actions: ALL })).rejects.toThrow(`${text} its actions`);
+      await expect(beyond({ resource: { ...everywhere, owner: '*' } })).rejects.toThrow(
+        `${text} its resource (owner)`,
+      );
+      await expect(beyond({ constraints: { maxTerminals: 2 } })).rejects.toThrow(
+        `${text} its limit max_terminals`,
+      );
+    });
+
     it('cannot be delegated further than its line may go', async () => {
       const last = await delegate(root, { maxDepth: 1 });
       const answer = last.client.grants.delegate({ actor: 'x', grants: [part()] });

@@ -19,15 +19,14 @@ describe('sessions over a supervisor that outlives the server', () => {
     await rm(stateDir, { recursive: true });
   });
 
-  /** The command line as a person uses it; gives exit code and standard output. */
+  /** The command line as a person uses it. */
   async function ctx(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const options = { env: { ...process.env, ...env } };
     try {
-      const { stdout } = await run(process.execPath, [CTX, ...args], options);
-      return { code: 0, stdout };
+      return { code: 0, ...(await run(process.execPath, [CTX, ...args], options)) };
     } catch (error) {
-      const { code, stdout } = error as { readonly code: number; readonly stdout: string };
-      return { code, stdout };
+      const { code, stdout, stderr } = error as Readonly<Record<string, unknown>>;
+      return { code, stdout: String(stdout), stderr: String(stderr) };
     }
   }
 
@@ -52,8 +51,11 @@ describe('sessions over a supervisor that outlives the server', () => {
     const atSecond = (...args: string[]) => ctx(['terminal', ...args], second.settings);
     expect((await atSecond('read', id, '--offset', '1', '--count', '2')).stdout).toBe('99\n100\n');
     expect((await atSecond('screen', id)).stdout).toMatch(/100\n.*[#$]\n$/);
-    expect(await atSecond('find', id, '^4[23]$')).toEqual({ code: 0, stdout: '43:43\n42:42\n' });
-    expect(await atSecond('find', id, 'nowhere')).toEqual({ code: 1, stdout: '' });
+    expect(await atSecond('find', id, '^4[23]$')).toMatchObject({
+      code: 0,
+      stdout: '43:43\n42:42\n',
+    });
+    expect(await atSecond('find', id, 'nowhere')).toMatchObject({ code: 1, stdout: '' });
     expect((await atSecond('send', id, 'echo "$x"')).stdout).toMatch(/\nkept\n/);
     expect((await atSecond('send', id, 'sleep 1000', '--timeout', '200ms')).code).toBe(124);
     const waiting = await atSecond('send', id, '--no-submit', '--timeout', '200ms', '--json', '');
@@ -61,7 +63,20 @@ describe('sessions over a supervisor that outlives the server', () => {
     const { result } = JSON.parse(lines.at(-1) ?? '');
     expect(result).toMatchObject({ waitReason: 'WAIT_REASON_TIMEOUT' });
     expect(await atSecond('close', id)).toMatchObject({ code: 0 });
-    expect((await atSecond('send', id, 'echo')).code).toBe(1);
+    const late = await atSecond('send', id, 'echo');
+    expect(late).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`session ${id} is over`),
+    });
+    await atSecond('create', 'coder', '--id', 'plain', '--', 'sleep', '1000');
+    for (const args of [
+      ['send', 'plain', 'echo'],
+      ['close', 'plain'],
+    ]) {
+      const refused = await atSecond(...args);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toMatch(/plain is a terminal and no session: .*Write or Attach/);
+    }
   }, 150_000);
 
   it('a send whose server was killed goes on at the next one, and its text is typed once', async () => {

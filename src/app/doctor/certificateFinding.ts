@@ -1,6 +1,7 @@
 /** Whether a certificate in a file holds, and for how long. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { counted } from '../../core/counted.js';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 const DAY_MS = 24 * 3600_000;
@@ -43,6 +44,10 @@ function validity(
   }
   if (now >= end) return fail(check, `${path} was valid ${until}`, 'renew it');
   return days < RENEWAL_DAYS
-    ? warn(check, `${path} is valid ${until}, ${days} days`, 'renew it, then SIGHUP to the server')
+    ? warn(
+        check,
+        `${path} is valid ${until}, ${counted(days, 'day')}`,
+        'renew it, then SIGHUP to the server',
+      )
     : ok(check, `${path} is valid ${until}`);
 }

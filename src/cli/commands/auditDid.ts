@@ -28,7 +28,7 @@ export function auditDidCommand(): Command {
   )
     .option('--owner <owner>', 'of the terminal')
     .option('--terminal <id>', 'of the terminal')
-    .option('--subject <sub>', "the token's sub")
+    .option('--sub, --subject <sub>', "the token's sub")
     .option('--token <jti>', "the token's jti")
     .option('--action <action>', 'such as terminal.kill')
     .addOption(new Option('--decision <decision>', 'only these').choices(['allow', 'deny']))

@@ -5,7 +5,7 @@ import { certificateThumbprintOf } from '../certificateThumbprint.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { note, writeLine } from '../output.js';
 import { collect, parseCount, parseDuration } from '../values.js';
-import { parseConstraintFlags } from './grantMint.js';
+import { parseActionsFlag, parseConstraintFlags } from './grantMint.js';
 
 interface Flags extends ConnectionFlags {
   readonly grant?: string;
@@ -44,10 +44,16 @@ export function grantDelegateCommand(): Command {
         using connection = await openConnection(flags);
         const { grants } = connection.client;
         const own = await grants.introspect({});
-        const constraints = parseConstraintFlags(flags.constraint);
+        const { grant, resource } = flags;
+        const part = {
+          ...(grant !== undefined && { grant }),
+          ...(resource !== undefined && { resource }),
+          ...(flags.actions !== undefined && { actions: parseActionsFlag(flags.actions) }),
+          constraints: parseConstraintFlags(flags.constraint),
+        };
         const response = await grants.delegate({
           actor,
-          grants: [partOfGrant(own.grants, { ...flags, constraints })],
+          grants: [partOfGrant(own.grants, part)],
           ...(flags.ttl !== undefined && {
             lifetime: { seconds: BigInt(Math.round(flags.ttl / 1000)) },
           }),

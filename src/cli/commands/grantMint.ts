@@ -1,17 +1,18 @@
 /** `ctx grant mint`: signs a token with an issuer key, without a server. */
 import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
-import { capabilities } from '../../core/capability.js';
+import { type Capability, capabilities } from '../../core/capability.js';
 import { GranttyError } from '../../core/errors.js';
 import { action } from '../action.js';
 import { certificateThumbprintOf } from '../certificateThumbprint.js';
 import { UsageError } from '../exitCode.js';
+import { flagOfClaim, inFlags } from '../flagNames.js';
 import { writeLine } from '../output.js';
 import { collect, parseDuration } from '../values.js';
 
 export interface MintFlags {
   readonly key: string;
-  readonly sub: string;
+  readonly subject: string;
   readonly actions: string;
   readonly owner: string;
   readonly agent: string;
@@ -38,7 +39,7 @@ export function grantMintCommand(): Command {
         .env('GRANTTY_ISSUER_KEY')
         .makeOptionMandatory(),
     )
-    .requiredOption('--sub <subject>', 'who the token is for')
+    .requiredOption('--sub, --subject <sub>', 'who the token is for')
     .requiredOption('--actions <list>', `separated by commas, of ${capabilities.join(', ')}`)
     .requiredOption('--owner <selector>', 'owner: a name, prefix*, or * (never matches owner 0)')
     .requiredOption('--agent <selector>', 'agent')
@@ -68,7 +69,7 @@ export function grantMintCommand(): Command {
           key: await readKey(flags.key),
           issuer: flags.iss,
           audience: flags.aud,
-          subject: flags.sub,
+          subject: flags.subject,
           ttl: Math.round(flags.ttl / 1000),
           grants: [await grantOf(flags)],
           now: Date.now(),
@@ -76,7 +77,7 @@ export function grantMintCommand(): Command {
           ...(thumbprint !== undefined && { x5tS256: thumbprint }),
         }).catch((error: unknown) => {
           // All of the token comes from the command line.
-          throw error instanceof GranttyError ? new UsageError(error.message) : error;
+          throw error instanceof GranttyError ? new UsageError(inFlags(error, flagOfClaim)) : error;
         });
         await writeLine(flags.json ? JSON.stringify({ token }) : token);
       }),
@@ -90,7 +91,7 @@ export async function grantOf(flags: MintFlags): Promise<Readonly<Record<string,
   return {
     type: GRANT_TYPE,
     id: 'g1',
-    actions: flags.actions.split(',').map((name) => name.trim()),
+    actions: parseActionsFlag(flags.actions),
     resource: {
       owner: flags.owner,
       agent: flags.agent,
@@ -99,6 +100,16 @@ export async function grantOf(flags: MintFlags): Promise<Readonly<Record<string,
     },
     ...(Object.keys(constraints).length > 0 && { constraints }),
   };
+}
+
+/** Names that are none are told here, where they may be quoted. */
+export function parseActionsFlag(text: string): readonly Capability[] {
+  return text.split(',').map((one) => {
+    const name = one.trim();
+    const known = capabilities.find((capability) => capability === name);
+    if (known !== undefined) return known;
+    throw new UsageError(`--actions: "${name}" is no action; known are ${capabilities.join(', ')}`);
+  });
 }
 
 /** `name=json`; what is no JSON is taken as text, so that `signal_bytes=allow` works. */

@@ -1,5 +1,6 @@
 /** `ctx grant revoke`: by a caller, their own line; by the operator on the host, anything. */
 import { Command } from 'commander';
+import { counted } from '../../core/counted.js';
 import type { Revoked } from '../../core/revoked.js';
 import { action } from '../action.js';
 import { parseTime } from '../auditTrail.js';
@@ -26,7 +27,7 @@ export function grantRevokeCommand(): Command {
   )
     .option('--iss <issuer>', 'issuer of what is revoked (default: that of your token)')
     .option('--state-dir <dir>', 'as the operator: state directory of the server, running or not')
-    .option('--subject <sub>', 'as the operator: tokens of this subject')
+    .option('--sub, --subject <sub>', 'as the operator: tokens of this subject')
     .option('--before <time>', 'with --subject: issued before, RFC 3339 or seconds', 'now')
     .option('--kid <id>', 'as the operator: tokens that this key has signed')
     .option('--json', 'print JSON')
@@ -51,7 +52,9 @@ export function grantRevokeCommand(): Command {
           return;
         }
         const { revokedTokens, closedStreams } = response;
-        note(`revoked: ${revokedTokens} tokens, ${closedStreams} streams ended`);
+        note(
+          `revoked: ${counted(revokedTokens, 'token')}, ${counted(closedStreams, 'stream')} ended`,
+        );
       }),
     );
 }
@@ -83,7 +86,7 @@ async function revokeAsOperator(stateDir: string, what: Revoked, { json }: Flags
   note(
     closedStreams === undefined
       ? `revoked ${revokedAt}; no server runs, the next one will honour it`
-      : `revoked ${revokedAt}, ${closedStreams} streams ended`,
+      : `revoked ${revokedAt}, ${counted(closedStreams, 'stream')} ended`,
   );
   return undefined;
 }

@@ -1,5 +1,6 @@
 /** `ctx policy check`: whether a server would take the policies of a directory. */
 import { Command } from 'commander';
+import { counted } from '../../core/counted.js';
 import { action } from '../action.js';
 import { ExitCode } from '../exitCode.js';
 import { writeLine } from '../output.js';
@@ -30,7 +31,9 @@ export function policyCheckCommand(): Command {
           for (const warning of warnings) await writeLine(`warning  ${problemLine(warning)}`);
           if (candidate.ok) {
             const { policies, hash } = candidate.set;
-            await writeLine(`ok       ${policies.length} policies, hash ${hash}`);
+            await writeLine(
+              `ok       ${counted(policies.length, 'policy', 'policies')}, hash ${hash}`,
+            );
           }
         }
         return candidate.ok ? ExitCode.OK : ExitCode.FAILURE;

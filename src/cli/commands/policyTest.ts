@@ -1,5 +1,6 @@
 /** `ctx policy test`: runs the table tests of a policy directory, and sees that no forbid lacks one. */
 import { Command } from 'commander';
+import { counted } from '../../core/counted.js';
 import { action } from '../action.js';
 import { ExitCode } from '../exitCode.js';
 import { writeLine } from '../output.js';
@@ -42,7 +43,9 @@ export function policyTestCommand(): Command {
             for (const error of errors) await writeLine(`      error     ${error}`);
           }
           for (const id of unguarded) await writeLine(`FAIL  no case misses ${id} when it is gone`);
-          await writeLine(`${cases.length - failures.length} of ${cases.length} cases hold`);
+          await writeLine(
+            `${cases.length - failures.length} of ${counted(cases.length, 'case')} hold`,
+          );
         }
         return isGood ? ExitCode.OK : ExitCode.FAILURE;
       }),

@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import type { Client } from '../../client/connect.js';
 import type { SendEvent } from '../../client/send.js';
-import type { SendResult, SessionStatus } from '../../gen/public/grantty/v1/session_service_pb.js';
+import type { SendResult } from '../../gen/public/grantty/v1/session_service_pb.js';
 import { action } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { ExitCode } from '../exitCode.js';
@@ -31,13 +31,19 @@ export function sendCommand(): Command {
     .option('--json', 'print one event a line as JSON')
     .action(
       action(async (id: string, text: string, flags: Flags) => {
-        const [{ SendResponseSchema, WaitReason }, { create }, { durationFromMs }, { writeJson }] =
-          await Promise.all([
-            import('../../gen/public/grantty/v1/session_service_pb.js'),
-            import('@bufbuild/protobuf'),
-            import('@bufbuild/protobuf/wkt'),
-            import('../json.js'),
-          ]);
+        const [
+          { SendResponseSchema, WaitReason },
+          { create },
+          { durationFromMs },
+          { writeJson },
+          { endingNotes },
+        ] = await Promise.all([
+          import('../../gen/public/grantty/v1/session_service_pb.js'),
+          import('@bufbuild/protobuf'),
+          import('@bufbuild/protobuf/wkt'),
+          import('../json.js'),
+          import('../sendEnding.js'),
+        ]);
         using connection = await openConnection(flags);
         const request = {
           terminal: connection.ref(id),
@@ -47,19 +53,17 @@ export function sendCommand(): Command {
         };
         const printed = new PrintedText();
         let ended: SendResult | undefined;
+        let isCut = false;
         for await (const event of events(connection.client, request)) {
           if (flags.json)
             await writeJson(SendResponseSchema, create(SendResponseSchema, { event }));
           else if (event.case === 'delta') await printed.write(event.value.text);
           else if (event.case === 'result') await printed.end(event.value.viewport);
           if (event.case === 'result') ended = event.value;
+          else if (event.case === 'delta' && event.value.truncated) isCut = true;
         }
-        if (ended?.waitReason === WaitReason.TIMEOUT) {
-          note('the time was up; it may go on running');
-          return ExitCode.TIMED_OUT;
-        }
-        if (ended?.waitReason === WaitReason.SESSION_EXIT) note(exitText(ended.sessionStatus));
-        return ExitCode.OK;
+        for (const line of ended ? endingNotes(ended, isCut) : []) note(line);
+        return ended?.waitReason === WaitReason.TIMEOUT ? ExitCode.TIMED_OUT : ExitCode.OK;
       }),
     );
 }
@@ -70,15 +74,6 @@ function events(client: Client, request: Parameters<Client['send']>[0]): AsyncIt
       if (attempt === 1 && isLoss(failure)) note(LOSS_NOTE);
     },
   });
-}
-
-function exitText(status: SessionStatus | undefined): string {
-  if (status?.kind.case !== 'exited') return 'the session has exited';
-  const { exitCode, signal } = status.kind.value;
-  if (signal !== '') return `the session was ended by ${signal}`;
-  return exitCode === undefined
-    ? 'the session has exited'
-    : `the session has exited with ${exitCode}`;
 }
 
 /** Rendered text as a whole number of lines: a prompt has no line feed behind it. */

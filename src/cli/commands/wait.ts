@@ -10,7 +10,6 @@ import { action, processAction, reportFailure } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { ExitCode } from '../exitCode.js';
 import { note } from '../output.js';
-import { processExitCode } from '../processExit.js';
 import { parseCount, parseDuration } from '../values.js';
 
 interface Flags extends ConnectionFlags {
@@ -50,7 +49,11 @@ export function waitCommand(): Command {
 
 const forExit = processAction(async (id: string, flags: Flags) => {
   try {
-    return processExitCode((await wait(id, flags)).exitStatus);
+    const [{ processExitCode }, { exitStatus }] = await Promise.all([
+      import('../processExit.js'),
+      wait(id, flags),
+    ]);
+    return processExitCode(exitStatus);
   } catch (error) {
     if (errorCode(error) !== 'DEADLINE_EXCEEDED') throw error;
     reportFailure(error);
@@ -59,11 +62,13 @@ const forExit = processAction(async (id: string, flags: Flags) => {
 });
 
 const forCondition = action(async (id: string, flags: Flags) => {
-  const [{ WaitOutcome }, { outcome }] = await Promise.all([
+  const [{ WaitOutcome }, { noteEnding }, { outcome, exitStatus }] = await Promise.all([
     import('../../gen/public/grantty/v1/terminal_service_pb.js'),
+    import('../processExit.js'),
     wait(id, flags),
   ]);
   if (outcome !== WaitOutcome.EXIT) return ExitCode.OK;
+  noteEnding(exitStatus);
   note('the process exited before that');
   return ExitCode.FAILURE;
 });

@@ -1,6 +1,7 @@
 /** `ctx terminal watch`: the output of a terminal, byte for byte. */
 import { Command, Option } from 'commander';
 import type { WatchRequestInit } from '../../client/watch.js';
+import type { ExitStatus } from '../../gen/public/grantty/v1/terminal_pb.js';
 import { action } from '../action.js';
 import { type ConnectionFlags, openConnection, withConnectionFlags } from '../connection.js';
 import { UsageError } from '../exitCode.js';
@@ -40,12 +41,13 @@ export function watchCommand(): Command {
     .option('--json', 'print one event a line as JSON')
     .action(
       action(async (id: string, flags: WatchFlags) => {
-        const [{ WatchResponseSchema }, { create }, { writeJson }, { Sanitizer }] =
+        const [{ WatchResponseSchema }, { create }, { writeJson }, { Sanitizer }, { noteEnding }] =
           await Promise.all([
             import('../../gen/public/grantty/v1/terminal_service_pb.js'),
             import('@bufbuild/protobuf'),
             import('../json.js'),
             import('../sanitizer.js'),
+            import('../processExit.js'),
           ]);
         using connection = await openConnection(flags);
         const request = watchRequest(connection.ref(id), flags);
@@ -56,7 +58,11 @@ export function watchCommand(): Command {
           },
           onRewind: (lastSeq) => note(rewindNote(lastSeq)),
         });
+        let ended: ExitStatus | undefined;
         for await (const event of events) {
+          // Of several ends the last one counts, where nothing came after it.
+          if (event.case === 'exited') ended = event.value.status;
+          else if (event.case === 'output') ended = undefined;
           if (flags.json) {
             await writeJson(WatchResponseSchema, create(WatchResponseSchema, { event }));
           } else if (event.case === 'output') {
@@ -65,6 +71,7 @@ export function watchCommand(): Command {
           }
         }
         if (sanitizer && !flags.json) await writeBytes(sanitizer.end());
+        noteEnding(ended);
       }),
     );
 }
