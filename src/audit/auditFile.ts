@@ -1,4 +1,5 @@
 /** One file of the trail that is appended to: each append whole or not at all. */
+import { writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { openOrCreate } from '../store/files.js';
 
@@ -21,6 +22,13 @@ export interface AuditFile {
 
 export type OpenAuditFile = (path: string) => Promise<AuditFile>;
 
+/**
+ * Bytes up to which an append is done at once, unless a sync is under way: copying them to the page
+ * cache takes less than the way to a thread and back, for which every decision would wait. Beside a
+ * sync the kernel may hold a write back, and a thread waits for it then.
+ */
+const AT_ONCE_BYTES = 64 * 1024;
+
 /** Bytes that are written anew at once. */
 const REWRITE_BYTES = 1024 * 1024;
 
@@ -41,6 +49,7 @@ class HeldFile implements AuditFile {
   /** Bytes known to be durable. */
   #synced: number;
   #syncFailed = false;
+  #syncing = false;
 
   constructor(
     private readonly handle: FileHandle,
@@ -71,7 +80,12 @@ class HeldFile implements AuditFile {
     // After a failed fsync the kernel may take what it could not write for clean (fsync(2), EIO).
     if (this.#syncFailed) await this.#rewrite(this.#synced, through);
     this.#syncFailed = true;
-    await this.handle.datasync();
+    this.#syncing = true;
+    try {
+      await this.handle.datasync();
+    } finally {
+      this.#syncing = false;
+    }
     this.#syncFailed = false;
     this.#synced = through;
   }
@@ -91,15 +105,13 @@ class HeldFile implements AuditFile {
   }
 
   async #writeAll(bytes: Uint8Array, position: number): Promise<void> {
-    let done = 0;
-    while (done < bytes.length) {
-      const { bytesWritten } = await this.handle.write(
-        bytes,
-        done,
-        bytes.length - done,
-        position + done,
-      );
-      done += bytesWritten;
+    const { handle } = this;
+    const atOnce = !this.#syncing && bytes.length <= AT_ONCE_BYTES;
+    for (let done = 0; done < bytes.length; ) {
+      const rest = [done, bytes.length - done, position + done] as const;
+      done += atOnce
+        ? writeSync(handle.fd, bytes, ...rest)
+        : (await handle.write(bytes, ...rest)).bytesWritten;
     }
   }
 

@@ -8,7 +8,7 @@ import { type Draft, MAX_LINE_BYTES } from './chain.js';
 import { type ChangeRecord, type PolicyChange, writeChange, writePolicy } from './changeRecord.js';
 import { type CheckpointKey, openCheckpointKey } from './checkpoint.js';
 import { Checkpoints } from './checkpoints.js';
-import { Coalescer, writeCounted } from './coalescer.js';
+import { Coalescer, type Counted, writeCounted } from './coalescer.js';
 import { CommitQueue } from './commitQueue.js';
 import { fieldFilter, type OmittableField } from './fieldFilter.js';
 import { durabilityOf, floodOf, mayUseReserve } from './handling.js';
@@ -16,7 +16,9 @@ import { Ledger } from './ledger.js';
 import {
   type AuditPrincipal,
   type IntentRecord,
+  intentText,
   type OutcomeRecord,
+  outcomeText,
   type Written,
   writeIntent,
   writeOutcome,
@@ -71,7 +73,8 @@ export async function openFileTrail(options: FileTrailOptions): Promise<FileTrai
 export class FileTrail implements AuditTrail, AsyncDisposable {
   readonly #queue: CommitQueue;
   readonly #archive = new AuthorityArchive();
-  readonly #filter: (record: Written) => Written;
+  /** Absent where an operator keeps nothing out of the record. */
+  readonly #filter: ((record: Written) => Written) | undefined;
   readonly #input: Coalescer;
   readonly #strangers: Coalescer;
   /** Decisions whose intents are in the reserve. */
@@ -91,13 +94,13 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     private readonly ledger: Ledger,
   ) {
     const { clock, logger, omit = [] } = options;
-    this.#filter = fieldFilter(omit);
-    this.#input = new Coalescer(clock, INPUT_WINDOW_MS, (counted) =>
-      this.#background(writeCounted('input', counted, clock.now()), false),
-    );
-    this.#strangers = new Coalescer(clock, STRANGER_WINDOW_MS, (counted) =>
-      this.#background(writeCounted('stranger', counted, clock.now()), false),
-    );
+    this.#filter = omit.length === 0 ? undefined : fieldFilter(omit);
+    const count = (kind: 'input' | 'stranger') => (counted: Counted) => {
+      const written = writeCounted(kind, counted, clock.now());
+      this.#background(() => this.#draft(written), false);
+    };
+    this.#input = new Coalescer(clock, INPUT_WINDOW_MS, count('input'));
+    this.#strangers = new Coalescer(clock, STRANGER_WINDOW_MS, count('stranger'));
     this.#checkpoints = new Checkpoints({ ...options, key }, () => this.#queue);
     this.#queue = new CommitQueue(
       ledger,
@@ -155,7 +158,9 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   }
 
   outcome(record: OutcomeRecord): void {
-    this.#background(writeOutcome(record), this.#reserved.delete(record.decisionId));
+    const draft = () =>
+      this.#filter === undefined ? outcomeText(record) : this.#draft(writeOutcome(record));
+    this.#background(draft, this.#reserved.delete(record.decisionId));
   }
 
   async change(record: ChangeRecord): Promise<void> {
@@ -168,7 +173,7 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     const child = record.change === 'delegated' ? record.child : undefined;
     try {
       const lines = await this.#queue.append({
-        compose: () => this.#introduced(child, record, () => written),
+        compose: () => this.#introduced(child, record, () => this.#draft(written)),
         durability: 'synced',
         reserved: record.change === 'revoked',
       });
@@ -198,25 +203,28 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     }
   }
 
-  #intent(record: IntentRecord): Written {
+  #intent(record: IntentRecord): string {
     const { principal, grantId } = record;
-    return writeIntent(record, this.#archive.hashOf(principal?.token, grantId));
+    const grantHash = this.#archive.hashOf(principal?.token, grantId);
+    return this.#filter === undefined
+      ? intentText(record, grantHash)
+      : this.#draft(writeIntent(record, grantHash));
   }
 
   /** A record with those before it that say what its token allows. */
   #introduced(
     principal: AuditPrincipal | undefined,
     about: { readonly timeMs: number; readonly peer?: IntentRecord['peer'] },
-    write: () => Written,
+    draft: () => string,
   ): Draft[] {
     const token = principal?.token;
-    if (!principal || !token || this.#archive.knows(token)) return [this.#draft(write())];
+    if (!principal || !token || this.#archive.knows(token)) return [draft()];
     const introduction = this.#archive.introduce({ ...principal, token }, about.peer, about.timeMs);
-    return [...introduction, write()].map((written) => this.#draft(written));
+    return [...introduction.map((written) => this.#draft(written)), draft()];
   }
 
   #draft(written: Written): string {
-    return JSON.stringify(this.#filter(written));
+    return JSON.stringify(this.#filter?.(written) ?? written);
   }
 
   /** At the head of a file: which server writes it, and the policies, so that the file stands alone. */
@@ -232,10 +240,10 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   }
 
   /** Writes what nobody waits for. What cannot be written is counted. */
-  #background(written: Written, reserved: boolean): void {
+  #background(draft: () => string, reserved: boolean): void {
     this.#queue
       .append({
-        compose: () => [this.#draft(written)],
+        compose: () => [draft()],
         durability: 'written',
         reserved,
         patient: true,

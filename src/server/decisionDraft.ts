@@ -1,7 +1,7 @@
 /** The audit record of one decision while it is being made. */
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { IntentRecord } from '../audit/record.js';
+import type { AuditPrincipal, IntentRecord } from '../audit/record.js';
 import type { AuditTrail } from '../audit/trail.js';
 import type { PolicyDecision } from '../auth/policy.js';
 import type { VerifiedToken } from '../auth/token.js';
@@ -83,9 +83,17 @@ export class DecisionDraft {
   }
 }
 
-function principalOf(token: VerifiedToken): NonNullable<IntentRecord['principal']> {
-  const { issuer, subject, clientId, jti, keyId, actors, lineage } = token;
-  return { issuer, subject, clientId, jti, keyId, actors, lineage, token };
+const principals = new WeakMap<VerifiedToken, AuditPrincipal>();
+
+/** One for each token, so that its text on record is made once. */
+function principalOf(token: VerifiedToken): AuditPrincipal {
+  let principal = principals.get(token);
+  if (principal === undefined) {
+    const { issuer, subject, clientId, jti, keyId, actors, lineage } = token;
+    principal = { issuer, subject, clientId, jti, keyId, actors, lineage, token };
+    principals.set(token, principal);
+  }
+  return principal;
 }
 
 /** The error with further facts for programs; anything but a GranttyError as it is. */

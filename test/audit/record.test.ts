@@ -1,8 +1,11 @@
 /** Records of decisions: what they hold, and what never gets into them. */
 import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import {
   type IntentRecord,
+  intentText,
   type OutcomeRecord,
+  outcomeText,
   writeIntent,
   writeOutcome,
 } from '../../src/audit/record.js';
@@ -114,5 +117,75 @@ describe('records as they are written', () => {
       writeOutcome({ ...outcome, ...extra }),
     ];
     expect(JSON.stringify(written)).not.toContain('CANARY');
+  });
+});
+
+describe('their text', () => {
+  const some = (value: fc.Arbitrary<string>) => fc.option(value, { nil: undefined });
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('"', '\\', '","decision":"allow', '\n{"seq":1}', '\u2028', '\ud800'),
+  );
+  const number = fc.option(fc.nat(), { nil: undefined });
+  const names = fc.array(text, { maxLength: 3 });
+  const intents: fc.Arbitrary<IntentRecord> = fc.record({
+    decisionId: text,
+    timeMs: fc.nat(),
+    principal: fc.option(
+      fc.record({
+        ...{ issuer: text, subject: text, clientId: text, jti: text, keyId: text, actors: names },
+        lineage: fc.array(fc.record({ issuer: text, jti: text }), { maxLength: 2 }),
+      }),
+      { nil: undefined },
+    ),
+    peer: fc.record({ address: text, certificate: some(text) }),
+    rpc: text,
+    frame: fc.constantFrom(undefined, 'input' as const, 'open' as const),
+    action: fc.constantFrom(undefined, 'terminal.read' as const),
+    target: fc.option(
+      fc.record(
+        { owner: text, id: text, agent: text, session: text },
+        { requiredKeys: ['owner', 'id'] },
+      ),
+      { nil: undefined },
+    ),
+    decision: fc.constantFrom('allow' as const, 'deny' as const),
+    reason: fc.constantFrom(undefined, 'GRANT_MISSING' as const),
+    grantId: some(text),
+    considered: fc.array(fc.record({ grantId: text, why: fc.constant('action' as const) }), {
+      maxLength: 2,
+    }),
+    policy: fc.option(fc.record({ hash: text, ids: names }), { nil: undefined }),
+    inputBytes: number,
+  });
+  const outcomes = fc.record(
+    {
+      ...{ decisionId: text, timeMs: fc.nat(), status: text },
+      reason: fc.constant('GRANT_MISSING' as const),
+      ...{ firstSeq: fc.nat(), lastSeq: fc.nat(), inputBytes: fc.nat(), outputBytes: fc.nat() },
+    },
+    { requiredKeys: ['decisionId', 'timeMs', 'status'] },
+  );
+
+  it('is to the byte what JSON makes of them, whatever somebody calls himself', () => {
+    fc.assert(
+      fc.property(intents, some(text), (record, grantHash) => {
+        expect(intentText(record, grantHash)).toBe(JSON.stringify(writeIntent(record, grantHash)));
+      }),
+    );
+    fc.assert(
+      fc.property(outcomes, (record) => {
+        expect(outcomeText(record)).toBe(JSON.stringify(writeOutcome(record)));
+      }),
+    );
+  });
+
+  it('is the same when it is asked for again, and another for another principal', () => {
+    const { principal } = intent;
+    const other = { ...intent, ...(principal && { principal: { ...principal, subject: 'bob' } }) };
+    for (const record of [intent, intent, other, intent]) {
+      expect(intentText(record)).toBe(JSON.stringify(writeIntent(record)));
+    }
   });
 });
