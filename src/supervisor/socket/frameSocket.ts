@@ -85,6 +85,7 @@ export class FrameSocket {
     const socket = this.#socket;
     if (!socket.writable) return false;
     const size = parts.reduce((sum, part) => sum + part.length, 0);
+    if (size > MAX_MESSAGE_BYTES) throw tooLarge(size);
     const prefix = Buffer.allocUnsafe(varintSize(size));
     putVarint(prefix, 0, size);
     const all = [prefix, ...parts];
@@ -156,5 +157,9 @@ export class FrameSocket {
 function encode<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {
   const bytes = sizeDelimitedEncode(schema, message);
   if (bytes.length <= MAX_MESSAGE_BYTES) return bytes;
-  throw unavailable(`a message of ${bytes.length} bytes does not fit the supervisor's socket`);
+  throw tooLarge(bytes.length);
+}
+
+function tooLarge(bytes: number): Error {
+  return unavailable(`a message of ${bytes} bytes does not fit the supervisor's socket`);
 }

@@ -1,23 +1,21 @@
 /** The server's end of an input connection: one attachment's way in. */
-import { fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import { GranttyError } from '../../core/errors.js';
 import { MAX_INPUT_QUEUE_BYTES } from '../../core/limits.js';
 import type { Attached } from '../../gen/internal/grantty/internal/v1/connection_pb.js';
 import {
   type InputAck,
   InputAckSchema,
-  type InputChunk,
   InputChunkSchema,
 } from '../../gen/internal/grantty/internal/v1/input_pb.js';
 import type { InputChannel, Lease } from '../api.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
+import { encodeChunk } from './inputCodec.js';
 import { unavailable } from './protocol.js';
 
 /** Bytes that a chunk counts for on top of its data, so that many small ones are bounded too. */
 const CHUNK_OVERHEAD_BYTES = 64;
-
-const NO_BYTES = new Uint8Array(0);
 
 interface Unsettled {
   readonly bytes: number;
@@ -59,7 +57,7 @@ export class SocketInput implements InputChannel {
       const bytes = data.length + CHUNK_OVERHEAD_BYTES;
       if (this.#unsettledBytes + bytes > MAX_INPUT_QUEUE_BYTES) throw full();
       const number = this.#sent + 1;
-      this.#write({ number, data, leaseId: lease.id, notAfter: lease.notAfter });
+      this.#frames.sendParts(encodeChunk(number, data, lease));
       this.#sent = number;
       this.#unsettled.set(number, { bytes, resolve, reject });
       this.#unsettledBytes += bytes;
@@ -71,21 +69,9 @@ export class SocketInput implements InputChannel {
     this.#ended ??= new Promise((resolve) => {
       this.#markEnded = resolve;
       if (this.#lost) resolve();
-      else this.#write({ end: true });
+      else this.#frames.send(InputChunkSchema, create(InputChunkSchema, { end: true }));
     });
     return this.#ended;
-  }
-
-  #write(fields: Partial<InputChunk>): void {
-    this.#frames.send(InputChunkSchema, {
-      $typeName: 'grantty.internal.v1.InputChunk',
-      number: 0,
-      data: NO_BYTES,
-      leaseId: '',
-      notAfter: 0,
-      end: false,
-      ...fields,
-    });
   }
 
   #settle({ through, taken, failed, failure, ended }: InputAck): void {

@@ -14,6 +14,13 @@ import { type SocketLog, unavailable, unsound } from './protocol.js';
 import { decodeAttachmentSpec, decodeKey } from './specCodec.js';
 
 /**
+ * Milliseconds that an acknowledgement waits for others. Nobody types on it, and told at once it would
+ * be in the way of the echo: the server would pass it on first. A paste has far more under way than
+ * is taken in this time.
+ */
+const ACK_WAIT_MS = 2;
+
+/**
  * Resolves when the connection is closed. Chunks that a client had queued when it was lost are
  * dropped, and the attachment can be resumed.
  * @throws what `Supervisor.attach` throws, before anything was answered
@@ -36,6 +43,7 @@ export async function serveInput(
   );
 
   const failure = await frames.closed;
+  intake.stop();
   const { chunks, bytes } = intake.unsettled;
   await channel[Symbol.asyncDispose]();
   if (chunks === 0) return;
@@ -52,7 +60,7 @@ class Intake {
   /** Every chunk up to this number is settled, and those in `#settledEarly`. */
   #through = 0;
   readonly #settledEarly = new Set<number>();
-  #ackIsDue = false;
+  #ackTimer: NodeJS.Timeout | undefined;
   #ended = false;
   #endIsAnswered = false;
 
@@ -85,22 +93,21 @@ class Intake {
     );
   }
 
+  /** Says nothing more: nobody listens. */
+  stop(): void {
+    clearTimeout(this.#ackTimer);
+  }
+
   #settle(number: number, bytes: number, failed?: { readonly error: unknown }): void {
     this.#unsettledBytes -= bytes;
     this.#settledEarly.add(number);
     while (this.#settledEarly.delete(this.#through + 1)) this.#through += 1;
     if (failed) {
       this.#answer({ failed: number, failure: encodeFailure(failed.error, this.#log) });
-    } else if (!this.#ackIsDue) {
-      // Runs after all that was settled in this turn, which one message then acknowledges.
-      this.#ackIsDue = true;
-      process.nextTick(() => this.#acknowledge());
+    } else {
+      this.#ackTimer ??= setTimeout(() => this.#answer({}), ACK_WAIT_MS);
     }
     this.#closeWhenDone();
-  }
-
-  #acknowledge(): void {
-    if (this.#ackIsDue) this.#answer({});
   }
 
   async #end(): Promise<void> {
@@ -113,12 +120,13 @@ class Intake {
 
   #closeWhenDone(): void {
     if (!this.#endIsAnswered || this.unsettled.chunks > 0) return;
-    this.#acknowledge();
+    if (this.#ackTimer !== undefined) this.#answer({});
     this.#frames.close();
   }
 
   #answer(fields: Partial<InputAck>): void {
-    this.#ackIsDue = false;
+    clearTimeout(this.#ackTimer);
+    this.#ackTimer = undefined;
     this.#frames.send(InputAckSchema, {
       $typeName: 'grantty.internal.v1.InputAck',
       through: this.#through,

@@ -5,6 +5,7 @@ import type { TerminalEvent } from '../../../src/core/event.js';
 import type { Name } from '../../../src/core/names.js';
 import { type TerminalRecord, terminalStates } from '../../../src/core/terminal.js';
 import { CreateSchema } from '../../../src/gen/internal/grantty/internal/v1/control_pb.js';
+import { InputChunkSchema } from '../../../src/gen/internal/grantty/internal/v1/input_pb.js';
 import { OutputFrameSchema } from '../../../src/gen/internal/grantty/internal/v1/output_pb.js';
 import {
   FailureSchema,
@@ -13,6 +14,7 @@ import {
 import type { CreateSpec, TerminalSnapshot } from '../../../src/supervisor/api.js';
 import { decodeItem, encodeItem } from '../../../src/supervisor/socket/eventCodec.js';
 import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
+import { encodeChunk } from '../../../src/supervisor/socket/inputCodec.js';
 import { MAX_MESSAGE_BYTES } from '../../../src/supervisor/socket/protocol.js';
 import { decodeSnapshot, encodeSnapshot } from '../../../src/supervisor/socket/recordCodec.js';
 import { decodeCreate, encodeCreate } from '../../../src/supervisor/socket/specCodec.js';
@@ -224,3 +226,29 @@ describe('what crosses the supervisor’s socket', () => {
 function plain(event: TerminalEvent): object {
   return event.type === 'pty.output' ? { ...event, data: [...event.data] } : event;
 }
+
+describe('input that is written by hand', () => {
+  it('is what the generated decoder reads, whatever the lease is called', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+        fc.uint8Array({ maxLength: 300 }),
+        fc.oneof(text, fc.string({ minLength: 120, maxLength: 200 })),
+        count,
+        (number, data, id, notAfter) => {
+          const chunk = fromBinary(
+            InputChunkSchema,
+            Buffer.concat(encodeChunk(number, data, { id, notAfter })),
+          );
+          expect(chunk).toMatchObject({
+            number,
+            leaseId: Buffer.from(id).toString(),
+            notAfter,
+            end: false,
+          });
+          expect([...chunk.data]).toEqual([...data]);
+        },
+      ),
+    );
+  });
+});
