@@ -1,7 +1,8 @@
 /** Control groups for terminals, as the configuration asks for them. */
 import { Cgroups } from '../pty/cgroup.js';
 import type { Log } from '../supervisor/context.js';
-import { type Configuration, ConfigurationError } from './config.js';
+import type { Configuration } from './config.js';
+import { problemOf } from './configurationError.js';
 
 /** Undefined where they are not asked for, or cannot be had and need not. @throws ConfigurationError */
 export async function openCgroups(
@@ -17,7 +18,7 @@ export async function openCgroups(
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (use === 'required') throw new ConfigurationError(`cgroups: cannot be used: ${reason}`);
+    if (use === 'required') throw problemOf('cgroups', `cannot be used: ${reason}`);
     log.warn({ reason }, 'no control groups: terminals are not limited by them');
     return undefined;
   }

@@ -7,12 +7,15 @@ import { omittableFields } from '../audit/fieldFilter.js';
 import { MAX_DEPTH } from '../auth/claims.js';
 import { proofModes } from '../auth/proof.js';
 import { capabilities } from '../core/capability.js';
+import { fileFailure } from '../core/fileFailure.js';
 import {
   MAX_LIVE_TERMINALS_PER_OWNER,
   MAX_LOG_BYTES_PER_OWNER,
   MAX_STREAMS_PER_PRINCIPAL,
 } from '../core/limits.js';
 import { isSelector } from '../core/selector.js';
+import { configProblems } from './configProblems.js';
+import { type ConfigurationProblem, configurationError } from './configurationError.js';
 import { isLoopback, parseListen } from './listen.js';
 
 const path = z.string().min(1);
@@ -65,10 +68,11 @@ const issuer = z
       })
       .optional(),
   })
-  .refine(
-    (one) => (one.jwks_file === undefined) !== (one.jwks_url === undefined),
-    'must have either jwks_file or jwks_url',
-  );
+  .refine((one) => (one.jwks_file === undefined) !== (one.jwks_url === undefined), {
+    error: 'must have either jwks_file or jwks_url',
+    // Beside other mistakes too: all are told at once.
+    when: ({ value }) => typeof value === 'object' && value !== null,
+  });
 
 /** Steps of a line unless the configuration says otherwise. */
 const DEFAULT_MAX_DEPTH = 8;
@@ -170,15 +174,12 @@ export const configuration = z.strictObject({
 
 export type Configuration = z.infer<typeof configuration>;
 
-/** The configuration is wrong; the message names the file and every key that is. */
-export class ConfigurationError extends Error {
-  override readonly name = 'ConfigurationError';
-}
-
 /** Relative paths in the file are meant from its folder. @throws ConfigurationError */
 export async function readConfiguration(file: string): Promise<Configuration> {
-  const text = await readFile(file, 'utf8').catch((error: Error) => {
-    throw new ConfigurationError(`the configuration cannot be read: ${error.message}`);
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw configurationError(file, [
+      { text: `the configuration cannot be read: ${fileFailure(error)}` },
+    ]);
   });
   return parseConfiguration(file, text);
 }
@@ -189,7 +190,8 @@ export function parseConfiguration(file: string, text: string): Configuration {
   try {
     document = parse(text);
   } catch (error) {
-    throw new ConfigurationError(`${file}: ${error instanceof Error ? error.message : 'not YAML'}`);
+    const why = error instanceof Error ? error.message.trimEnd() : 'unreadable';
+    throw configurationError(file, [{ text: `this is not YAML: ${why}` }]);
   }
   return checkConfiguration(file, document);
 }
@@ -197,22 +199,25 @@ export function parseConfiguration(file: string, text: string): Configuration {
 /** `file` is named in errors, and relative paths are meant from its folder. @throws ConfigurationError */
 export function checkConfiguration(file: string, document: unknown): Configuration {
   const checked = configuration.safeParse(document);
-  if (checked.success) return withAbsolutePaths(checked.data, dirname(resolve(file)));
-  const problems = checked.error.issues.map((issue) => `  ${describe(issue)}`);
-  throw new ConfigurationError(`${file} is not valid:\n${problems.join('\n')}`);
+  if (!checked.success) {
+    const problems = configProblems(configuration, document, checked.error.issues);
+    throw configurationError(file, problems);
+  }
+  const problems = issuerProblems(checked.data);
+  if (problems.length > 0) throw configurationError(file, problems);
+  return withAbsolutePaths(checked.data, dirname(resolve(file)));
 }
 
-function describe(issue: z.core.$ZodIssue): string {
-  const where = issue.path.reduce<string>(
-    (text, key) =>
-      typeof key === 'number' ? `${text}[${key}]` : `${text}${text && '.'}${String(key)}`,
-    '',
-  );
-  if (issue.code === 'unrecognized_keys') {
-    const keys = issue.keys.map((key) => (where ? `${where}.${key}` : key));
-    return `${keys.join(', ')}: unknown key`;
-  }
-  return `${where || 'the file'}: ${issue.message}`;
+/** Each issuer has keys of its own, and nobody else's. */
+function issuerProblems({ issuers, delegation }: Configuration): ConfigurationProblem[] {
+  return issuers.flatMap(({ issuer }, at) => {
+    const key = `issuers[${at}].issuer`;
+    const first = issuers.findIndex((one) => one.issuer === issuer);
+    if (first < at) return [{ key, text: `${key} is that of issuers[${first}] too` }];
+    if (issuer !== delegation.issuer) return [];
+    const text = `${key} is delegation.issuer too, whose tokens are signed by a key of this server's own: give one of them another name`;
+    return [{ key, text }];
+  });
 }
 
 function withAbsolutePaths(config: Configuration, base: string): Configuration {

@@ -1,7 +1,8 @@
 /** Whom terminals run as: from the configuration to an isolation mode, with what is refused. */
 import { type Name, parseName } from '../core/names.js';
 import type { Isolation } from '../supervisor/isolation.js';
-import { type Configuration, ConfigurationError } from './config.js';
+import type { Configuration } from './config.js';
+import { problemOf } from './configurationError.js';
 
 export interface IsolationFacts {
   readonly runAs: Configuration['run_as'];
@@ -19,9 +20,8 @@ export function chooseIsolation(facts: IsolationFacts): Isolation {
   const { uid } = facts;
   const runAs = facts.runAs ?? defaultFor(uid);
   if (runAs.mode !== 'shared-uid' && uid !== 0 && !facts.isElsewhere) {
-    throw new ConfigurationError(
-      `run_as.mode ${runAs.mode} needs a server that runs as root, and this one has uid ${uid}`,
-    );
+    const what = `${runAs.mode} needs a server that runs as root, and this one has uid ${uid}`;
+    throw problemOf('run_as.mode', what, 'start it as root, or with --supervisor external');
   }
   switch (runAs.mode) {
     case 'by-uid':
@@ -31,8 +31,10 @@ export function chooseIsolation(facts: IsolationFacts): Isolation {
     case 'shared-uid':
       if (facts.allowSharedUid) return { mode: 'shared-uid', owners: 'any' };
       if (facts.isLocal) return { mode: 'shared-uid', owners: ownerOf(uid) };
-      throw new ConfigurationError(
-        'terminals would run as the server itself and could reach its files and keys: listen on loopback, run as root with run_as.mode by-uid or fixed-user, or accept it with --allow-shared-uid',
+      throw problemOf(
+        'run_as',
+        'terminals would run as the server itself and could reach its files and keys',
+        'listen on loopback, run as root with run_as.mode by-uid or fixed-user, or accept it with --allow-shared-uid',
       );
   }
 }

@@ -1,5 +1,5 @@
 /** The flag `--listen` of serve and supervise. */
-import { ConfigurationError } from './config.js';
+import { ConfigurationError } from './configurationError.js';
 import { type ListenAddress, parseListen } from './listen.js';
 
 /** Undefined when it was not given. @throws ConfigurationError */

@@ -1,6 +1,7 @@
 /** What proof of possession is asked of tokens: from the configuration, with what is refused. */
 import type { ProofMode } from '../auth/proof.js';
-import { type Configuration, ConfigurationError } from './config.js';
+import type { Configuration } from './config.js';
+import { problemOf } from './configurationError.js';
 
 /**
  * Beyond loopback a token alone is not enough, unless the operator says so.
@@ -12,7 +13,9 @@ export function chooseProof(
 ): ProofMode {
   const mode = pop ?? (isLocal ? 'if-present' : 'required');
   if (mode !== 'required' || tls.client_ca !== undefined) return mode;
-  throw new ConfigurationError(
-    'tokens must be bound to client certificates where other hosts can connect: give tls.client_ca, or accept bearer tokens with pop: if-present',
+  throw problemOf(
+    'pop',
+    'tokens must be bound to client certificates, and tls.client_ca is not there to ask for any',
+    'give it, or accept bearer tokens with pop: if-present',
   );
 }

@@ -10,12 +10,8 @@ import {
 import { endingSignals } from '../supervisor/endingSignals.js';
 import { createInProcessSupervisor } from '../supervisor/inProcess.js';
 import { openCgroups } from './cgroups.js';
-import {
-  type Configuration,
-  ConfigurationError,
-  configuration,
-  readConfiguration,
-} from './config.js';
+import { type Configuration, configuration, readConfiguration } from './config.js';
+import { ConfigurationError } from './configurationError.js';
 import { defaultStateDir } from './defaultStateDir.js';
 import { chooseIsolation } from './isolationChoice.js';
 import { DEFAULT_LISTEN, isLoopback } from './listen.js';

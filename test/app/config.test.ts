@@ -1,4 +1,5 @@
-import { ConfigurationError, parseConfiguration } from '../../src/app/config.js';
+import { parseConfiguration } from '../../src/app/config.js';
+import { ConfigurationError } from '../../src/app/configurationError.js';
 import { chooseIsolation } from '../../src/app/isolationChoice.js';
 import { formatAddress, isLoopback, parseListen } from '../../src/app/listen.js';
 import { chooseProof } from '../../src/app/proofChoice.js';
@@ -46,50 +47,126 @@ limits: {connections: 10, streams_per_principal: 5}
   });
 
   it.each<readonly [string, string, string]>([
-    ['an unknown key at the top', `${minimal}\nlisten_on: x`, 'listen_on: unknown key'],
-    ['an unknown key below', `${minimal}\nlog: {levle: info}`, 'log.levle: unknown key'],
-    ['an unknown key in a list', minimal.replace('jwks_file', 'jwks'), 'issuers[0].jwks: unknown'],
-    ['a missing key', minimal.replace(/audience.*/, ''), 'audience: '],
-    ['no issuer', minimal.replace(/issuers:.*/s, 'issuers: []'), 'issuers: '],
+    [
+      'an unknown key',
+      `${minimal}\nnonsense: x`,
+      'nonsense is no key; there are state_dir, listen,',
+    ],
+    ['a slip', `${minimal}\naudeince: x`, 'audeince is no key; did you mean audience?'],
+    ['another spelling', `${minimal}\nstateDir: x`, 'stateDir is no key; did you mean state_dir?'],
+    ['a slip below', `${minimal}\nlog: {levle: info}`, 'log.levle is no key; did you mean level?'],
+    [
+      'a key in the wrong place',
+      `${minimal}\nclient_ca: x`,
+      'client_ca is no key there; did you mean tls.client_ca?',
+    ],
+    [
+      'an unknown key in a list',
+      minimal.replace('jwks_file', 'jwks_files'),
+      'issuers[0].jwks_files is no key; did you mean jwks_file?',
+    ],
+    ['a missing key', minimal.replace(/audience.*/, ''), 'audience is required'],
+    ['a missing key below', minimal.replace('cert: server.pem, ', ''), 'tls.cert is required'],
+    ['a missing mapping', minimal.replace(/tls:.*/, ''), 'tls is required'],
+    [
+      'a mapping that is empty',
+      minimal.replace(/tls:.*/, 'tls:'),
+      'tls must be a mapping of keys to values, and is empty',
+    ],
+    [
+      'a number for text',
+      minimal.replace(/audience.*/, 'audience: 5'),
+      'audience must be text, and is 5',
+    ],
+    [
+      'empty text',
+      minimal.replace(/audience.*/, "audience: ''"),
+      'audience must be text that is not',
+    ],
+    [
+      'a list for text',
+      minimal.replace(/audience.*/, 'audience: [a]'),
+      'must be text, and is a list',
+    ],
+    ['text for a list', minimal.replace(/issuers:.*/s, 'issuers: x'), 'must be a list, and is "x"'],
+    [
+      'no issuer',
+      minimal.replace(/issuers:.*/s, 'issuers: []'),
+      'issuers must be a list of at least 1, and is an empty list',
+    ],
     ['no keys', minimal.replace(', jwks_file: /etc/keys.json', ''), 'either jwks_file or jwks_url'],
     [
       'keys from two places',
       minimal.replace('jwks_file:', 'jwks_url: https://id.example/k, jwks_file:'),
-      'either jwks_file or jwks_url',
+      'issuers[0] must have either jwks_file or jwks_url',
     ],
     ...['http://id.example/keys', 'ftp://id.example/k', 'https://me:pw@id.example/k', '/keys'].map(
       (url) =>
         [
           `keys from ${url}`,
           minimal.replace('jwks_file: /etc/keys.json', `jwks_url: '${url}'`),
-          'issuers[0].jwks_url: must be an https URL',
+          'issuers[0].jwks_url must be an https URL',
         ] as const,
     ),
-    ['an unknown proof', `${minimal}\npop: maybe`, 'pop: '],
-    ['too long a line', `${minimal}\ndelegation: {max_depth: 17}`, 'delegation.max_depth: '],
-    ['a wrong address', `${minimal}\nlisten: 7443`, 'listen: '],
-    ['a wrong port', `${minimal}\nlisten: 'h:70000'`, 'listen: must be HOST:PORT'],
-    ['a wrong mode', `${minimal}\nrun_as: {mode: root}`, 'run_as.mode: '],
-    ['a fixed user without a uid', `${minimal}\nrun_as: {mode: fixed-user}`, 'run_as.uid: '],
-    ['root as the fixed user', `${minimal}\nrun_as: {mode: fixed-user, uid: 0}`, 'run_as.uid: '],
+    [
+      'an issuer that stands twice',
+      `${minimal}  - {issuer: https://id.example, jwks_file: k}`,
+      'issuers[1].issuer is that of issuers[0] too',
+    ],
+    [
+      'an issuer that is its own',
+      `${minimal}\ndelegation: {issuer: https://id.example}`,
+      'issuers[0].issuer is delegation.issuer too',
+    ],
+    [
+      'an unknown proof',
+      `${minimal}\npop: maybe`,
+      'pop must be required, if-present or off, and is "maybe"',
+    ],
+    ['too long a line', `${minimal}\ndelegation: {max_depth: 17}`, 'must be 16 or less, and is 17'],
+    ['too few', `${minimal}\nlimits: {connections: 0}`, 'limits.connections must be 1 or more'],
+    ['a fraction', `${minimal}\nlimits: {connections: 1.5}`, 'must be a whole number, and is 1.5'],
+    ['a number as text', `${minimal}\nlimits: {connections: '5'}`, 'a whole number, and is "5"'],
+    ['a wrong address', `${minimal}\nlisten: 7443`, 'listen must be text, and is 7443'],
+    ['a wrong port', `${minimal}\nlisten: 'h:70000'`, 'listen must be HOST:PORT'],
+    [
+      'a wrong mode',
+      `${minimal}\nrun_as: {mode: root}`,
+      'run_as.mode must be by-uid, fixed-user or shared-uid, and is "root"',
+    ],
+    [
+      'no mode',
+      `${minimal}\nrun_as: {}`,
+      'run_as.mode is required: by-uid, fixed-user or shared-uid',
+    ],
+    [
+      'a fixed user without a uid',
+      `${minimal}\nrun_as: {mode: fixed-user}`,
+      'run_as.uid is required',
+    ],
+    [
+      'root as the fixed user',
+      `${minimal}\nrun_as: {mode: fixed-user, uid: 0}`,
+      'run_as.uid must be',
+    ],
     [
       'the uid that means no change',
       `${minimal}\nrun_as: {mode: fixed-user, uid: 4294967295}`,
-      'run_as.uid: ',
+      'run_as.uid must be 4294967294 or less',
     ],
     [
       'a key of another mode',
       `${minimal}\nrun_as: {mode: shared-uid, uid: 5}`,
-      'run_as.uid: unknown',
+      'run_as.uid is no key; there is mode',
     ],
     [
       'an action that does not exist',
       minimal.replace('jwks_file:', 'ceiling: {owners: [a], actions: [terminal.all]}, jwks_file:'),
-      'issuers[0].ceiling.actions[0]: ',
+      'issuers[0].ceiling.actions[0] must be terminal.create, ',
     ],
-    ['no mapping', '[]', 'the file: '],
-    ['an empty file', '', 'the file: '],
-    ['broken YAML', 'a: [', 'config.yaml: '],
+    ['no mapping', '[]', 'the file must be a mapping of keys to values, and is an empty list'],
+    ['an empty file', '', 'the file must be a mapping of keys to values, and is empty'],
+    ['broken YAML', 'a: [', 'this is not YAML: '],
     ['a key that stands twice', `${minimal}\naudience: b`, 'unique'],
   ])('is refused for %s, with the place', (_, text, message) => {
     expect(() => parse(text)).toThrow(ConfigurationError);
@@ -97,12 +174,50 @@ limits: {connections: 10, streams_per_principal: 5}
     expect(() => parse(text)).toThrow('/etc/grantty/config.yaml');
   });
 
-  it('is refused with every problem at once', () => {
-    expect(() => parse('listen: x\nnonsense: 1')).toThrow(
-      /listen: .*audience: .*tls: .*issuers: .*nonsense: unknown key/s,
+  it('is refused with every problem at once, each in a line of its own that names its key', () => {
+    const text = `
+listen: x
+tls: {cert: c}
+issuers: [{issuer: i, jwks: j, ceiling: {owners: ['a b'], actions: []}}]
+nonsense: 1
+`;
+    expect(problemsOf(text)).toEqual([
+      ['listen', expect.stringContaining('listen must be HOST:PORT')],
+      ['audience', 'audience is required'],
+      ['tls.key', 'tls.key is required'],
+      ['issuers[0].ceiling.owners[0]', expect.stringContaining('must be a name')],
+      ['issuers[0].ceiling.actions', expect.stringContaining('a list of at least 1')],
+      ['issuers[0].jwks', expect.stringContaining('is no key')],
+      ['issuers[0]', 'issuers[0] must have either jwks_file or jwks_url'],
+      ['nonsense', expect.stringContaining('nonsense is no key')],
+    ]);
+    expect(() => parse(text)).toThrow(/is not valid:\n( {2}.+\n){7} {2}.+$/);
+  });
+
+  it('is refused in one line for one problem', () => {
+    expect(() => parse(minimal.replace('cert: server.pem, ', ''))).toThrow(
+      /^\/etc\/grantty\/config\.yaml: tls\.cert is required$/,
     );
   });
+
+  it('is refused without a word of the credentials in a URL', () => {
+    const url = 'https://me:hidden@id.example/k';
+    const [[, text = ''] = []] = problemsOf(
+      minimal.replace('jwks_file: /etc/keys.json', `jwks_url: '${url}'`),
+    );
+    expect(text).toContain('jwks_url');
+    expect(text).not.toContain('hidden');
+  });
 });
+
+function problemsOf(text: string): (readonly [string | undefined, string])[] {
+  try {
+    parse(text);
+    return [];
+  } catch (error) {
+    return (error as ConfigurationError).problems.map((one) => [one.key, one.text] as const);
+  }
+}
 
 describe('an address to listen on', () => {
   it.each([

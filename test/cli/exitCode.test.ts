@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../src/app/config.js';
+import { ConfigurationError } from '../../src/app/configurationError.js';
 import { exitCodeOf, UsageError } from '../../src/cli/exitCode.js';
 import { failureOf } from '../../src/client/failure.js';
 import { GranttyError } from '../../src/core/errors.js';
