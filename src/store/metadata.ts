@@ -185,10 +185,14 @@ function isStringMap(value: unknown): value is Readonly<Record<string, string>> 
   );
 }
 
-async function clearRemoved(terminals: string): Promise<void> {
+async function clearRemoved(terminals: string, log: StoreLog | undefined): Promise<void> {
   const names = await readdir(terminals).catch(() => []);
   for (const name of names) {
-    if (name.startsWith(REMOVED_PREFIX)) await rm(join(terminals, name), { recursive: true });
+    if (!name.startsWith(REMOVED_PREFIX)) continue;
+    const path = join(terminals, name);
+    await rm(path, { recursive: true }).catch((error: unknown) =>
+      log?.warn({ path, err: error }, 'what is left of a removed terminal stays for now'),
+    );
   }
 }
 
@@ -221,7 +225,7 @@ export async function* scanResources(
       const sessions = join(agents, agent, 'session');
       for (const session of await namedDirs(sessions, log)) {
         const terminals = join(sessions, session, 'terminal');
-        if (options.clear) await clearRemoved(terminals);
+        if (options.clear) await clearRemoved(terminals, log);
         for (const id of await namedDirs(terminals, log)) {
           const tuple = { owner, agent, session, id };
           yield { dir: resourceDir(stateDir, tuple), tuple };
@@ -246,18 +250,29 @@ async function namedDirs(path: string, log: StoreLog | undefined): Promise<Name[
 
 /**
  * Removes a resource with its history, and what is empty above it up to the agent's directory. It is
- * gone from its place at once and for good; a removal that is cut short leaves a hidden directory,
- * which the next supervisor removes.
+ * gone from its place for good when this resolves, though some of its files may be left in a hidden
+ * directory, which the next supervisor removes: so does it after a removal that was cut short.
+ * @throws when it is not surely gone for good; then it is in its place again, whole
  */
-export async function removeResource(dir: string): Promise<void> {
+export async function removeResource(dir: string, log?: StoreLog): Promise<void> {
   const parent = dirname(dir);
   const doomed = join(
     parent,
     `${REMOVED_PREFIX}${basename(dir)}-${randomBytes(6).toString('hex')}`,
   );
   await rename(dir, doomed);
-  await syncDirectory(parent);
-  await rm(doomed, { recursive: true });
+  try {
+    await syncDirectory(parent);
+  } catch (error) {
+    // Who is told that it failed must find it, to try again. Where that fails too, a restart decides.
+    await rename(doomed, dir).catch((cause: unknown) =>
+      log?.warn({ path: doomed, err: cause }, 'a removal that failed could not be taken back'),
+    );
+    throw error;
+  }
+  await rm(doomed, { recursive: true }).catch((error: unknown) =>
+    log?.warn({ path: doomed, err: error }, 'some of a removed terminal is left until a restart'),
+  );
   if (tupleOfDir(dir)) await removeEmptyParents(dir);
 }
 

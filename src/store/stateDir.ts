@@ -4,6 +4,7 @@ import { link, realpath, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../core/errors.js';
+import { fileFailure } from '../core/fileFailure.js';
 import {
   createPrivateDir,
   ensurePrivateDir,
@@ -39,7 +40,7 @@ const identityShape = z.object({ layout: z.int().min(1), id: z.uuid() });
  * @throws Error that says what to do, for an unsafe directory or a later layout
  */
 export async function openStateDir(path: string): Promise<StateDir> {
-  if (!(await createPrivateDir(path))) await requireOurs(path);
+  if (!(await makeOrFind(path))) await requireOurs(path);
   const real = await realpath(path);
   await ensurePrivateDir(join(real, 'home'));
   const identityPath = join(real, IDENTITY_FILE);
@@ -50,6 +51,18 @@ export async function openStateDir(path: string): Promise<StateDir> {
     );
   }
   return { path: real, uid: (await stat(real)).uid, id };
+}
+
+async function makeOrFind(path: string): Promise<boolean> {
+  try {
+    return await createPrivateDir(path);
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+    throw new Error(
+      `the state directory ${path} cannot be made: ${fileFailure(error)}; make it for this user, or name another`,
+      { cause: error },
+    );
+  }
 }
 
 function parseIdentity(path: string, json: string): z.infer<typeof identityShape> {

@@ -240,7 +240,7 @@ export class Terminal {
       // One that cannot be opened goes too.
       await this.#log.settled().catch(() => {});
       const bytes = await logBytes(this.dir);
-      await removeResource(this.dir);
+      await removeResource(this.dir, this.context.log);
       this.context.logQuota.add(this.record.owner, -bytes);
     } catch (error) {
       this.#removing = false;

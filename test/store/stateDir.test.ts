@@ -43,6 +43,9 @@ describe('a state directory', () => {
     writeFileSync(join(dir.path, 'file'), '');
     await expect(openStateDir(join(dir.path, 'link'))).rejects.toThrow('not a directory');
     await expect(openStateDir(join(dir.path, 'file'))).rejects.toThrow('not a directory');
+    await expect(openStateDir(join(dir.path, 'file', 'state'))).rejects.toThrow(
+      `the state directory ${dir.path}/file/state cannot be made: a part of its path is no directory; make it`,
+    );
   });
 
   it('is refused with a later layout or an unsound identity, and left alone', async () => {
