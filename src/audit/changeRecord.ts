@@ -26,6 +26,8 @@ type Change =
       readonly decisionId: string;
       readonly parent: TokenName;
       readonly child: AuditPrincipal & { readonly token: AuditToken };
+      /** The same token as before, to the same request. */
+      readonly repeated?: true;
     }
   /** `decisionId` is absent when the operator did it. */
   | { readonly change: 'revoked'; readonly decisionId?: string; readonly what: Revoked };
@@ -50,13 +52,14 @@ export function writeChange(record: ChangeRecord): Written {
       return { record: 'keys', time_ms: timeMs, iss: issuer, added, retired, stale };
     }
     case 'delegated': {
-      const { decisionId, parent, child } = record;
+      const { decisionId, parent, child, repeated } = record;
       return {
         record: 'delegated',
         time_ms: timeMs,
         decision_id: decisionId,
         parent: writeTokenName(parent),
         child: writeTokenName(child),
+        repeated,
       };
     }
     case 'revoked': {

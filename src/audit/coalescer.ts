@@ -16,6 +16,8 @@ const MAX_KEYS = 1_024;
 
 /** What was counted, told at the end of the window. */
 export interface Counted {
+  /** What all of them are found by: the id of the one that was written, else of the first. */
+  readonly decisionId: string;
   /** The one that was written; absent where different ones were counted together. */
   readonly like: IntentRecord | undefined;
   readonly reason: IntentRecord['reason'];
@@ -26,6 +28,7 @@ export interface Counted {
 }
 
 interface Window {
+  readonly decisionId: string;
   readonly like: IntentRecord | undefined;
   readonly reason: IntentRecord['reason'];
   count: number;
@@ -44,12 +47,12 @@ export class Coalescer {
     private readonly emit: (counted: Counted) => void,
   ) {}
 
-  /** True: it was counted and need not be written. */
-  absorb(key: string, record: IntentRecord): boolean {
+  /** The id that it was counted under, and need not be written; undefined: it must be. */
+  absorb(key: string, record: IntentRecord): string | undefined {
     const known = this.#windows.get(key);
     if (known === undefined && this.#windows.size < MAX_KEYS) {
       this.#open(key, record, record);
-      return false;
+      return undefined;
     }
     const shared = `*${record.reason}`;
     const window = known ?? this.#windows.get(shared) ?? this.#open(shared, record, undefined);
@@ -57,7 +60,7 @@ export class Coalescer {
     window.count += 1;
     window.inputBytes += record.inputBytes ?? 0;
     window.lastMs = record.timeMs;
-    return true;
+    return window.decisionId;
   }
 
   /** Tells what was counted so far and begins anew. */
@@ -71,8 +74,10 @@ export class Coalescer {
     }
   }
 
-  #open(key: string, { reason, timeMs }: IntentRecord, like: IntentRecord | undefined): Window {
-    const window = { like, reason, count: 0, inputBytes: 0, firstMs: timeMs, lastMs: timeMs };
+  #open(key: string, first: IntentRecord, like: IntentRecord | undefined): Window {
+    const { decisionId, reason, timeMs } = first;
+    const times = { firstMs: timeMs, lastMs: timeMs };
+    const window = { decisionId, like, reason, count: 0, inputBytes: 0, ...times };
     this.#windows.set(key, window);
     this.#cancel ??= this.clock.after(this.windowMs, () => this.flush());
     return window;
@@ -82,7 +87,7 @@ export class Coalescer {
 /** What was counted, as it is written. */
 export function writeCounted(
   kind: 'input' | 'stranger',
-  { like, reason, count, inputBytes, firstMs, lastMs }: Counted,
+  { decisionId, like, reason, count, inputBytes, firstMs, lastMs }: Counted,
   timeMs: number,
 ): Written {
   return {
@@ -90,7 +95,9 @@ export function writeCounted(
     time_ms: timeMs,
     of: kind,
     like: like?.decisionId,
+    decision_id: like === undefined ? decisionId : undefined,
     principal: like?.principal && writePrincipal(like.principal),
+    actors: like?.principal?.actors,
     peer: like && writePeer(like.peer),
     rpc: like?.rpc,
     action: like?.action,

@@ -6,6 +6,8 @@ export interface DidQuestion {
   readonly owner?: string;
   readonly id?: string;
   readonly subject?: string;
+  /** One of those who acted for the subject. */
+  readonly actor?: string;
   readonly jti?: string;
   readonly action?: string;
   readonly decision?: 'allow' | 'deny';
@@ -51,12 +53,13 @@ export async function* did(dir: string, question: DidQuestion): AsyncGenerator<D
 }
 
 function isAskedFor(record: WrittenIntent | WrittenCounted, question: DidQuestion): boolean {
-  const { principal, target, action, decision, time_ms: timeMs } = record;
-  const { owner, id, subject, jti, fromMs = 0, toMs = Number.MAX_SAFE_INTEGER } = question;
+  const { principal, actors = [], target, action, decision, time_ms: timeMs } = record;
+  const { owner, id, subject, actor, jti, fromMs = 0, toMs = Number.MAX_SAFE_INTEGER } = question;
   return (
     (owner === undefined || target?.owner === owner) &&
     (id === undefined || target?.terminal === id) &&
     (subject === undefined || principal?.sub === subject) &&
+    (actor === undefined || actors.includes(actor)) &&
     (jti === undefined || principal?.jti === jti) &&
     (question.action === undefined || action === question.action) &&
     (question.decision === undefined || decision === question.decision) &&

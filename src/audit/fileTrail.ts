@@ -141,11 +141,12 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     this.#checkpoints.start();
   }
 
-  async intent(record: IntentRecord): Promise<void> {
+  async intent(record: IntentRecord): Promise<string> {
     const flood = floodOf(record);
     if (flood) {
       const coalescer = flood.kind === 'input' ? this.#input : this.#strangers;
-      if (coalescer.absorb(flood.key, record)) return;
+      const countedUnder = coalescer.absorb(flood.key, record);
+      if (countedUnder !== undefined) return countedUnder;
     }
     const reserved = mayUseReserve(record);
     const lines = await this.#queue.append({
@@ -155,6 +156,7 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     });
     if (reserved && lines.length === 0) this.#keep(record.decisionId);
     this.#written(lines);
+    return record.decisionId;
   }
 
   outcome(record: OutcomeRecord): void {

@@ -36,7 +36,7 @@ export function floodOf(record: IntentRecord): Flood | undefined {
   const { principal, peer, decision, reason, frame, rpc, target } = record;
   if (decision === 'allow') return undefined;
   if (principal === undefined) {
-    return { kind: 'stranger', key: JSON.stringify([peer.address, reason]) };
+    return { kind: 'stranger', key: JSON.stringify([peer.address, rpc, reason]) };
   }
   if (frame !== 'input') return undefined;
   const { issuer, jti } = principal;

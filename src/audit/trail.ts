@@ -5,10 +5,12 @@ import type { IntentRecord, OutcomeRecord } from './record.js';
 export interface AuditTrail {
   /**
    * Resolves when the record is kept as safely as its action demands; only then may the effect
-   * happen. Denials are recorded too.
+   * happen. Denials are recorded too; of many alike only one is written, and the others are counted.
+   * @returns the decision id that is on record for it: of a denial that was counted, that of the one
+   * that was written
    * @throws AUDIT_UNAVAILABLE: nothing may be done
    */
-  intent(record: IntentRecord): Promise<void>;
+  intent(record: IntentRecord): Promise<string>;
   /** Never throws: the effect has happened. */
   outcome(record: OutcomeRecord): void;
   /**

@@ -5,13 +5,9 @@ import { type Ceiling, coverage, type Grant } from '../core/grant.js';
 import { type Name, parseName, type TerminalTuple } from '../core/names.js';
 import { isSelector } from '../core/selector.js';
 import { grantOnRecord } from './grantOnRecord.js';
+import { type Prevention, preventions } from './preventions.js';
 import { readRecords } from './reading.js';
-import {
-  nameKey,
-  type WrittenName,
-  type WrittenRevoked,
-  type WrittenToken,
-} from './writtenRecords.js';
+import { nameKey, type WrittenToken } from './writtenRecords.js';
 
 /** Seconds by which an issuer's clock may be ahead, as tokens are verified. */
 const CLOCK_SKEW_SECONDS = 30;
@@ -62,7 +58,7 @@ export interface Holder {
   /** Policies that decided. */
   readonly policies: readonly string[];
   /** Why it could not all the same; absent when it could. */
-  readonly prevented?: 'revoked' | 'key retired' | 'keys stale' | 'policy';
+  readonly prevented?: Prevention | 'policy';
 }
 
 export interface WhoCouldAnswer {
@@ -85,7 +81,8 @@ interface Candidate {
 export async function whoCould(dir: string, question: WhoCouldQuestion): Promise<WhoCouldAnswer> {
   const { target, policy } = await situation(dir, question);
   const candidates = await holders(dir, question, target);
-  const prevented = await preventions(dir, question.atMs, candidates);
+  const tokens = new Map([...candidates].map(([key, { token }]) => [key, token]));
+  const prevented = await preventions(dir, question.atMs, tokens);
   const judge = policy && question.openPolicy?.(policy);
   const could: Holder[] = [];
   const couldNot: Holder[] = [];
@@ -193,89 +190,6 @@ function ceilingOf({ ceiling }: WrittenToken): Ceiling | undefined {
       actions: ceiling.actions.filter(isCapability),
     }
   );
-}
-
-interface Ancestor {
-  readonly iat: number;
-  readonly sub: string;
-  readonly kid: string;
-}
-
-type Link = WrittenName & Omit<Ancestor, 'kid'> & Partial<Pick<Ancestor, 'kid'>>;
-
-/** What stood against each candidate at that time. */
-async function preventions(
-  dir: string,
-  atMs: number,
-  candidates: ReadonlyMap<string, Candidate>,
-): Promise<Map<string, NonNullable<Holder['prevented']>>> {
-  const tokens = [...candidates.values()].map(({ token }) => token);
-  const named = new Set(tokens.flatMap(({ lineage }) => lineage.map(nameKey)));
-  const ancestors = new Map<string, Ancestor>();
-  const subjects = new Set(tokens.map(({ principal }) => principal.sub));
-  const revoked: WrittenRevoked[] = [];
-  const retired = new Set<string>();
-  const stale = new Set<string>();
-  for await (const record of readRecords(dir, ['token', 'revoked', 'keys'])) {
-    if (record.record === 'token') {
-      const { principal, iat } = record;
-      const key = nameKey(principal);
-      if (named.has(key)) ancestors.set(key, { iat, sub: principal.sub, kid: principal.kid });
-      continue;
-    }
-    if (record.time_ms > atMs) continue;
-    if (record.record === 'keys') {
-      for (const kid of record.added) retired.delete(JSON.stringify([record.iss, kid]));
-      for (const kid of record.retired) retired.add(JSON.stringify([record.iss, kid]));
-      if (record.stale) stale.add(record.iss);
-      else stale.delete(record.iss);
-    } else if (concerns(record, candidates, named, subjects)) revoked.push(record);
-  }
-  const prevented = new Map<string, NonNullable<Holder['prevented']>>();
-  for (const [key, { token }] of candidates) {
-    // A token is as good as the worst of those that it descends from.
-    const line = lineOf(token, ancestors);
-    const isRetired = line.some(({ iss, kid }) => retired.has(JSON.stringify([iss, kid])));
-    if (revoked.some((one) => isRevoked(line, one))) prevented.set(key, 'revoked');
-    else if (isRetired) prevented.set(key, 'key retired');
-    else if (line.some(({ iss }) => stale.has(iss))) prevented.set(key, 'keys stale');
-  }
-  return prevented;
-}
-
-/** The token and those that it descends from, each as far as the trail knows it. */
-function lineOf(
-  { principal, iat, lineage }: WrittenToken,
-  ancestors: ReadonlyMap<string, Ancestor>,
-): readonly Link[] {
-  const { sub, kid } = principal;
-  return [
-    { ...principal, iat, sub, kid },
-    // Of an ancestor that is not on record, the child's time is the latest that it can have.
-    ...lineage.map((name) => ({ iat, sub, ...name, ...ancestors.get(nameKey(name)) })),
-  ];
-}
-
-function concerns(
-  { iss, jti, sub }: WrittenRevoked,
-  candidates: ReadonlyMap<string, Candidate>,
-  named: ReadonlySet<string>,
-  subjects: ReadonlySet<string>,
-): boolean {
-  if (sub !== undefined) return subjects.has(sub);
-  if (jti === undefined) return true;
-  const key = nameKey({ iss, jti });
-  return candidates.has(key) || named.has(key);
-}
-
-/** Whether the revocation is of one of the line. */
-function isRevoked(line: readonly Link[], what: WrittenRevoked): boolean {
-  return line.some(({ iss, jti, iat, sub, kid }) => {
-    if (iss !== what.iss) return false;
-    if (what.jti !== undefined) return jti === what.jti;
-    if (what.kid !== undefined) return kid === what.kid;
-    return sub === what.sub && iat < (what.issued_before ?? 0);
-  });
 }
 
 function decide(

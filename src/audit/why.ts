@@ -10,7 +10,8 @@ import type {
 } from './writtenRecords.js';
 
 export interface Reasons {
-  readonly intent: WrittenIntent;
+  /** Absent where there were too many denials at once to write one of each kind: `counted` is all then. */
+  readonly intent?: WrittenIntent;
   readonly outcome?: WrittenOutcome;
   /** Denials alike that were only counted. */
   readonly counted?: WrittenCounted;
@@ -27,13 +28,13 @@ export async function why(dir: string, decisionId: string): Promise<Reasons | un
   let counted: WrittenCounted | undefined;
   for await (const record of readRecords(dir, ['intent', 'outcome', 'counted'])) {
     if (record.record === 'counted') {
-      if (record.like === decisionId) counted = record;
+      if ([record.like, record.decision_id].includes(decisionId)) counted = record;
     } else if (record.decision_id === decisionId) {
       if (record.record === 'intent') intent = record;
       else outcome = record;
     }
   }
-  if (intent === undefined) return undefined;
+  if (intent === undefined) return counted && { counted, grants: {} };
   const { token, policy } = await behind(dir, intent);
   return {
     intent,

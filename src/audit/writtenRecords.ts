@@ -57,8 +57,12 @@ export interface WrittenOutcome extends Base {
 export interface WrittenCounted extends Base {
   readonly record: 'counted';
   readonly of: 'input' | 'stranger';
+  /** Decision id of the one that was written. */
   readonly like?: string;
+  /** Instead of it, where different ones were counted together: what their callers were told. */
+  readonly decision_id?: string;
   readonly principal?: WrittenPrincipal;
+  readonly actors?: readonly string[];
   readonly peer?: { readonly address?: string };
   readonly rpc?: string;
   readonly action?: string;
@@ -113,6 +117,8 @@ export interface WrittenDelegated extends Base {
   readonly decision_id: string;
   readonly parent: WrittenName;
   readonly child: WrittenName;
+  /** No other token: the request came again, and this server did not know that it is on record. */
+  readonly repeated?: true;
 }
 
 /** `jti`, `sub` with `issued_before`, or `kid`. */

@@ -41,6 +41,8 @@ export interface NewToken {
   readonly hash: string;
   readonly keyId: string;
   readonly claims: Claims;
+  /** It was signed before, for the same request. */
+  readonly repeated?: true;
 }
 
 /** Requests known to be on record; one that is forgotten is put on record again when it is repeated. */
@@ -157,7 +159,9 @@ export class Delegation {
       this.#onRecord.delete(mark.key);
       return this.#sign(claims, mark);
     }
-    if (answered.bodyHash === mark.bodyHash) return this.#again(parseClaims(answered.claims, true));
+    if (answered.bodyHash === mark.bodyHash) {
+      return { ...(await this.#again(parseClaims(answered.claims, true))), repeated: true };
+    }
     throw new GranttyError(
       'REQUEST_ID_REUSED',
       'this request_id was used for a different request; choose a new one',

@@ -47,13 +47,15 @@ export class DecisionDraft {
   /** Records the refusal and returns what to throw: `error`, told which decision it was. */
   async deny(error: unknown): Promise<unknown> {
     if (!(error instanceof GranttyError)) return error;
+    let decisionId: string = this.id;
     try {
-      await this.recorder.audit.intent(this.#record('deny', error.reason));
+      // Of many denials alike one is written; that is the one which all of their callers can ask about.
+      decisionId = await this.recorder.audit.intent(this.#record('deny', error.reason));
     } catch (failure) {
       // It stays a denial; that it is missing in the trail must be seen somewhere.
       this.recorder.logger.error({ err: failure, decisionId: this.id }, 'denial not recorded');
     }
-    return withMetadata(error, { decision_id: this.id });
+    return withMetadata(error, { decision_id: decisionId });
   }
 
   /** In one piece: one is made for every decision. */

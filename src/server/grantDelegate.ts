@@ -48,6 +48,7 @@ export function delegate({ gate, delegation, clock }: ServerContext): DelegateHa
           decisionId: permit.decisionId,
           parent: toTokenId(token),
           child: principalOf(made),
+          ...(made.repeated && { repeated: true }),
         }),
       );
       recordOutcome(gate, permit);

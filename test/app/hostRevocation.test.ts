@@ -79,7 +79,7 @@ describe('a revocation by the operator', () => {
     expect(authority.revocations.isTokenRevoked('i', 'j')).toBe(true);
     const changes: ChangeRecord[] = [];
     const audit = {
-      intent: async () => {},
+      intent: async () => '',
       outcome: () => {},
       change: async (change: ChangeRecord) => {
         changes.push(change);

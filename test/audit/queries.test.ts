@@ -7,14 +7,22 @@ import { unused } from '../../src/audit/unused.js';
 import { type ArchivedPolicy, type WhoCouldQuestion, whoCould } from '../../src/audit/whoCould.js';
 import { why } from '../../src/audit/why.js';
 import type { Capability } from '../../src/core/capability.js';
-import { grantOf, intentOf, NOON, principalOf, type TestTrail, testTrail } from './trails.js';
+import {
+  grantOf,
+  intentOf,
+  NOON,
+  principalOf,
+  strangerOf,
+  type TestTrail,
+  testTrail,
+} from './trails.js';
 
 const MINUTE = 60_000;
 const at = (minute: number) => NOON + minute * MINUTE;
 const seconds = (minute: number) => at(minute) / 1000;
 const ISSUER = 'https://issuer.test';
 
-async function trailOf(write: (trail: FileTrail, made: TestTrail) => Promise<void>) {
+async function trailOf(write: (trail: FileTrail, made: TestTrail) => Promise<unknown>) {
   const made = await testTrail();
   const trail = await made.open();
   await write(trail, made);
@@ -245,7 +253,10 @@ describe('who did', () => {
     await trail.intent(intentOf({ decisionId: 'open', timeMs: at(0) }));
     await trail.intent(intentOf({ decisionId: 'kill', timeMs: at(1), action: 'terminal.kill' }));
     trail.outcome({ decisionId: 'kill', timeMs: at(1), status: 'OK' });
-    const principal = principalOf('t2', undefined, { subject: 'bob' });
+    const principal = principalOf('t2', undefined, {
+      subject: 'bob',
+      actors: ['helper', 'planner'],
+    });
     for (let count = 0; count < 3; count += 1) {
       const frame = 'input';
       await trail.intent(
@@ -274,6 +285,9 @@ describe('who did', () => {
 
   it.each<[string, DidQuestion, number]>([
     ['subject', { subject: 'bob' }, 2],
+    ['actor', { actor: 'helper' }, 2],
+    ['an actor further up', { actor: 'planner' }, 2],
+    ['another actor', { actor: 'bob' }, 0],
     ['token', { jti: 't2' }, 2],
     ['action', { action: 'terminal.kill' }, 1],
     ['decision', { decision: 'deny' }, 2],
@@ -314,6 +328,20 @@ describe('why', () => {
       policy: { text: 'permit all' },
     });
     expect(await why(made.dir, 'unknown')).toBeUndefined();
+  });
+
+  it('tells what is known of a denial that was counted with others, by the id that all were told', async () => {
+    let shared = '';
+    await using made = await trailOf(async (trail, { clock }) => {
+      for (let count = 0; count < 1_030; count += 1) {
+        const peer = { address: `2001:db8::${count.toString(16)}` };
+        shared = await trail.intent(strangerOf({ peer }));
+      }
+      clock.advance(10_000);
+    });
+    const reasons = await why(made.dir, shared);
+    expect(reasons).toMatchObject({ counted: { count: 6, reason: 'TOKEN_INVALID' } });
+    expect(reasons).not.toHaveProperty('intent');
   });
 });
 
@@ -389,6 +417,34 @@ describe('the tree', () => {
       },
       { jti: 'never-seen', children: [{ jti: 'orphan' }] },
     ]);
+  });
+
+  it('has one child of a delegation that was repeated, and so has everything that is asked', async () => {
+    const parent = { issuer: ISSUER, jti: 'root' };
+    const child = principalOf('child', undefined, { actors: ['a'], lineage: [parent] });
+    await using made = await trailOf(async (trail, { open }) => {
+      await trail.change({ change: 'policy', timeMs: NOON, hash: 'p', text: 'permit all' });
+      const rpc = 'grantty.v1.GrantService/Delegate';
+      await trail.intent(intentOf({ principal: principalOf('root'), decisionId: 'made', rpc }));
+      const delegated = { change: 'delegated', timeMs: NOON, parent, child } as const;
+      await trail.change({ ...delegated, decisionId: 'made' });
+      await trail[Symbol.asyncDispose]();
+      // After a restart the same request comes again, and is answered with the same token.
+      const next = await open();
+      await next.intent(intentOf({ principal: principalOf('root'), decisionId: 'again', rpc }));
+      await next.change({ ...delegated, decisionId: 'again', repeated: true });
+      await next[Symbol.asyncDispose]();
+    });
+    const lines: Deed['intent'][] = [];
+    for await (const { intent } of did(made.dir, {})) lines.push(intent);
+    expect(lines).toMatchObject([{ decision_id: 'made' }, { decision_id: 'again' }]);
+    expect(await lineageTree(made.dir)).toMatchObject([
+      { jti: 'root', children: [{ jti: 'child', children: [] }] },
+    ]);
+    expect((await lineageTree(made.dir))[0]?.children).toHaveLength(1);
+    const question = { action: 'terminal.write', id: 't1', atMs: at(1), openPolicy } as const;
+    const { could } = await whoCould(made.dir, question);
+    expect(could.map(({ jti }) => jti).sort()).toEqual(['child', 'root']);
   });
 
   it('has the line of one token', async () => {

@@ -7,11 +7,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { linkLine } from '../../src/audit/chain.js';
+import type { Verdict } from '../../src/audit/chainCheck.js';
 import { isSigned } from '../../src/audit/checkpoint.js';
 import { readKeptHead } from '../../src/audit/keptHead.js';
 import { readLines } from '../../src/audit/lines.js';
 import type { TrailLine } from '../../src/audit/reading.js';
-import { type Verdict, verifyLines, verifyTrail } from '../../src/audit/verify.js';
+import { verifyLines, verifyTrail } from '../../src/audit/verify.js';
 import { intentOf, NOON, testTrail } from './trails.js';
 
 const RUNS = 1_000;

@@ -129,6 +129,8 @@ describe('a delegated token', () => {
     await expect(failing).rejects.toThrow('no room');
     const tokens = await Promise.all([1, 2, 3].map(() => ask((jti) => recorded.push(jti))));
     expect(new Set(tokens.map(({ text }) => text)).size).toBe(1);
+    // It was signed for the request that failed.
+    expect(tokens.map(({ repeated }) => repeated)).toEqual([true, true, true]);
     expect(recorded).toEqual([tokens[0]?.claims.jti]);
   });
 

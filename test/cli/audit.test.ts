@@ -5,7 +5,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PACKAGED_POLICY_DIR, readPolicySources } from '../../src/auth/cedarFiles.js';
 import { makePolicySet } from '../../src/auth/cedarSet.js';
-import { intentOf, NOON, principalOf, type TestTrail, testTrail } from '../audit/trails.js';
+import {
+  intentOf,
+  NOON,
+  principalOf,
+  strangerOf,
+  type TestTrail,
+  testTrail,
+} from '../audit/trails.js';
 
 const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const DAY = '2025-01-01.jsonl';
@@ -20,15 +27,15 @@ interface Ended {
 let made: TestTrail;
 let day: string;
 
-function run(...args: readonly string[]): Promise<Ended> {
+function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, 'audit', ...args], { env: {} }, (error, stdout, stderr) => {
+    execFile(process.execPath, [MAIN, 'audit', ...args], { env }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
     });
   });
 }
 
-const ctx = (...args: readonly string[]) => run(...args, '--audit-dir', made.dir);
+const ctx = (...args: readonly string[]) => run([...args, '--audit-dir', made.dir]);
 
 const json = async (...args: readonly string[]) =>
   JSON.parse((await ctx(...args, '--json')).stdout);
@@ -63,6 +70,10 @@ beforeAll(async () => {
       principal: principalOf('child', undefined, { actors: ['helper'], lineage: [parent] }),
     }),
   );
+  for (const decisionId of ['stranger', 'second', 'third']) {
+    const rpc = 'grantty.v1.TerminalService/Kill';
+    await trail.intent(strangerOf({ decisionId, rpc, peer: { address: '10.0.0.9' } }));
+  }
   await trail[Symbol.asyncDispose]();
   day = await readFile(join(made.dir, DAY), 'utf8');
 });
@@ -78,6 +89,8 @@ describe('ctx audit verify', () => {
       code: 0,
       says: 'trail           sound',
     });
+    expect(stdout).toContain(`\ndirectory       ${made.dir}\n`);
+    expect(JSON.parse((await ctx('verify', '--json')).stdout).dir).toBe(made.dir);
   });
 
   it('exits with 1 and names the first bad record', async () => {
@@ -110,9 +123,12 @@ describe('ctx audit verify', () => {
     expect((await ctx('verify', '--head', '/nowhere')).code).toBe(2);
     expect((await ctx('verify', '--key', '/nowhere')).code).toBe(2);
     await using empty = await testTrail();
-    expect(await run('verify', '--audit-dir', empty.dir)).toMatchObject({
+    expect(await run(['verify', '--audit-dir', empty.dir])).toMatchObject({
       code: 2,
       stdout: expect.stringContaining('incomplete'),
+      stderr: expect.stringContaining(
+        `no audit trail in ${empty.dir}: say where it is by --config`,
+      ),
     });
   });
 });
@@ -136,11 +152,25 @@ describe('ctx audit', () => {
     expect(stdout).toContain('permit-all');
   });
 
-  it('who-could takes no time that means another one elsewhere, and no unknown action', async () => {
-    expect((await ctx('who-could', 'terminal.write', 't1', '--at', '2025-01-01T12:00')).code).toBe(
-      2,
-    );
-    expect((await ctx('who-could', 'terminal.kil', 't1')).code).toBe(2);
+  it('answers nothing where there is no trail, and names the place', async () => {
+    await using empty = await testTrail();
+    expect(await run(['unused', '--audit-dir', empty.dir])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`no audit trail in ${empty.dir}`),
+    });
+  });
+
+  it('did names who acted, finds what an actor did, and takes no address for a subject', async () => {
+    const { stdout: all } = await ctx('did');
+    expect(all).toContain('  allow  alice acted by helper  Write  ');
+    expect(all).toContain('  deny  (unauthenticated, from 10.0.0.9)  Kill  ');
+    expect(all).toContain('2 more like stranger');
+    const { stdout: helpers } = await ctx('did', '--actor', 'helper');
+    expect(helpers.trimEnd().split('\n')).toHaveLength(1);
+    expect(helpers).toContain('alice acted by helper');
+    const { stdout: reasons } = await ctx('why', 'stranger');
+    expect(reasons).toMatch(/alike +2 more until .*, told the same decision id/);
   });
 
   it('did, why, tree and unused answer for people and for programs', async () => {

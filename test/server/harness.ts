@@ -112,6 +112,7 @@ export class Harness implements AsyncDisposable {
           }
           harness.intents.push(record);
           harness.onIntent(record);
+          return record.decisionId;
         },
         outcome: (record) => harness.outcomes.push(record),
         change: async () => {},

@@ -39,7 +39,10 @@ class Setup implements AsyncDisposable {
     const harness = await Harness.start({
       revocations,
       audit: {
-        intent: async ({ decision }) => (decision === 'allow' ? failing() : undefined),
+        async intent({ decision, decisionId }) {
+          if (decision === 'allow') await failing();
+          return decisionId;
+        },
         outcome: () => {},
         change: async (record) => {
           await failing();

@@ -123,7 +123,11 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       policy: grantsAlone,
       revocations: lists.revocations,
       delegation: new Delegation(own, lists.registry, 8),
-      audit: { intent: async () => {}, outcome: () => {}, change: async () => {} },
+      audit: {
+        intent: async ({ decisionId }) => decisionId,
+        outcome: () => {},
+        change: async () => {},
+      },
       logger: silentLog,
       tls: {
         cert: Buffer.from(certificates.server.cert),

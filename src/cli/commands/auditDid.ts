@@ -1,10 +1,12 @@
 /** `ctx audit did`: who did what, and what came of it. */
 import { Command, Option } from 'commander';
 import type { Deed, DidQuestion } from '../../audit/did.js';
+import type { WrittenCounted } from '../../audit/writtenRecords.js';
 import { action } from '../action.js';
 import {
   believableTrail,
   formatTime,
+  parseAction,
   parseTime,
   type TrailFlags,
   withTrailFlags,
@@ -13,7 +15,9 @@ import { ExitCode } from '../exitCode.js';
 import { writeLine } from '../output.js';
 import { plain } from '../table.js';
 
-interface Flags extends TrailFlags, Pick<DidQuestion, 'owner' | 'subject' | 'action' | 'decision'> {
+interface Flags
+  extends TrailFlags,
+    Pick<DidQuestion, 'owner' | 'subject' | 'actor' | 'action' | 'decision'> {
   readonly terminal?: string;
   readonly token?: string;
   readonly from?: string;
@@ -29,6 +33,7 @@ export function auditDidCommand(): Command {
     .option('--owner <owner>', 'of the terminal')
     .option('--terminal <id>', 'of the terminal')
     .option('--sub, --subject <sub>', "the token's sub")
+    .option('--actor <actor>', 'one of those who acted for the subject')
     .option('--token <jti>', "the token's jti")
     .option('--action <action>', 'such as terminal.kill')
     .addOption(new Option('--decision <decision>', 'only these').choices(['allow', 'deny']))
@@ -36,7 +41,9 @@ export function auditDidCommand(): Command {
     .option('--to <time>', 'RFC 3339, or seconds since 1970')
     .action(
       action(async (flags: Flags) => {
-        const { terminal, token, from, to, stateDir: _, auditDir: __, json, ...asked } = flags;
+        const { terminal, token, from, to, action: wanted } = flags;
+        const { stateDir: _, auditDir: __, config: ___, json, ...asked } = flags;
+        if (wanted !== undefined) parseAction(wanted);
         const question: DidQuestion = {
           ...asked,
           ...(terminal !== undefined && { id: terminal }),
@@ -55,21 +62,30 @@ export function auditDidCommand(): Command {
 
 /** Not a table: it is told while it is read. */
 function toText({ intent, outcome }: Deed): string {
-  const { principal, target, decision, reason, rpc = '' } = intent;
+  const { target, decision, reason, rpc = '' } = intent;
   const frame = 'frame' in intent && intent.frame ? `(${intent.frame})` : '';
   const method = rpc.slice(rpc.lastIndexOf('/') + 1);
   return [
     formatTime(intent.time_ms),
     decision,
-    principal?.sub ?? intent.peer?.address ?? '-',
-    `${method}${frame}`,
+    who(intent),
+    `${method || '(several methods)'}${frame}`,
     target ? `${target.owner}/${target.terminal}` : '-',
-    'decision_id' in intent
-      ? intent.decision_id
-      : `${intent.count} more like ${intent.like ?? '-'}`,
+    'count' in intent ? counted(intent) : intent.decision_id,
     outcome ? `${outcome.status}${outcome.reason ? ` ${outcome.reason}` : ''}` : (reason ?? ''),
   ]
     .map(plain)
     .join('  ')
     .trimEnd();
+}
+
+/** With the id that all of them were told. */
+function counted({ count, like, decision_id: shared }: WrittenCounted): string {
+  return like === undefined ? `${count} as ${shared ?? '-'}` : `${count} more like ${like}`;
+}
+
+/** Who was not authenticated has no name: where the call came from is no subject. */
+function who({ principal, actors = [], peer }: Deed['intent']): string {
+  if (principal === undefined) return `(unauthenticated, from ${peer?.address ?? 'anywhere'})`;
+  return actors.length === 0 ? principal.sub : `${principal.sub} acted by ${actors.join(' < ')}`;
 }

@@ -1,8 +1,8 @@
 /** `ctx audit verify`: whether the trail is as it was written. */
 import { Command } from 'commander';
-import type { Verdict } from '../../audit/verify.js';
-import { action } from '../action.js';
-import { type TrailFlags, trailDir, withTrailFlags } from '../auditTrail.js';
+import type { Verdict } from '../../audit/chainCheck.js';
+import { action, describeFailure } from '../action.js';
+import { noTrail, type TrailFlags, trailDir, withTrailFlags } from '../auditTrail.js';
 import { note, writeLine } from '../output.js';
 import { formatRecord } from '../table.js';
 
@@ -35,20 +35,23 @@ export function auditVerifyCommand(): Command {
             ...(head !== undefined && { head }),
             ...(flags.key !== undefined && { keyFile: flags.key }),
           });
-          await writeLine(flags.json ? JSON.stringify(verdict) : toText(verdict));
+          const told = { dir, ...verdict };
+          await writeLine(flags.json ? JSON.stringify(told) : toText(told));
+          if (verdict.records === 0) note(noTrail(dir));
           return EXIT_CODES[verdict.state];
         } catch (error) {
-          note(error instanceof Error ? error.message : String(error));
+          note(describeFailure(error));
           return EXIT_CODES.incomplete;
         }
       }),
     );
 }
 
-function toText(verdict: Verdict): string {
-  const { state, firstBad, notes, records, firstSeq, lastSeq, signedThrough, key } = verdict;
+function toText(verdict: Verdict & { readonly dir: string }): string {
+  const { dir, state, firstBad, notes, records, firstSeq, lastSeq, signedThrough, key } = verdict;
   return formatRecord([
     ['trail', state],
+    ['directory', dir],
     ['first bad record', firstBad && `${firstBad.seq ?? '?'} (${firstBad.file}:${firstBad.line})`],
     ['why', firstBad?.why],
     ['records', firstSeq === undefined ? `${records}` : `${records} (${firstSeq}-${lastSeq})`],

@@ -1,16 +1,16 @@
 /** `ctx audit who-could`: who held the authority to do something at some time. */
 import { Command } from 'commander';
 import type { Holder, WhoCouldAnswer } from '../../audit/whoCould.js';
-import { isCapability } from '../../core/capability.js';
 import { action } from '../action.js';
 import {
   believableTrail,
   formatTime,
+  parseAction,
   parseTime,
   type TrailFlags,
   withTrailFlags,
 } from '../auditTrail.js';
-import { ExitCode, UsageError } from '../exitCode.js';
+import { ExitCode } from '../exitCode.js';
 import { note, writeLine } from '../output.js';
 import { formatTable } from '../table.js';
 
@@ -34,7 +34,7 @@ export function auditWhoCouldCommand(): Command {
     .option('--session <session>', 'of the terminal, where the trail does not know it')
     .action(
       action(async (wanted: string, id: string, flags: Flags) => {
-        if (!isCapability(wanted)) throw new UsageError(`"${wanted}" is no action`);
+        const wantedAction = parseAction(wanted);
         const { at, owner, agent, session } = flags;
         const atMs = parseTime('--at', at);
         const [{ whoCould }, { openArchivedPolicy }] = await Promise.all([
@@ -42,7 +42,7 @@ export function auditWhoCouldCommand(): Command {
           import('../archivedPolicy.js'),
         ]);
         const answer = await whoCould(await believableTrail(flags), {
-          action: wanted,
+          action: wantedAction,
           id,
           atMs,
           ...(owner !== undefined && { owner }),

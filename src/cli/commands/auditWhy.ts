@@ -17,9 +17,10 @@ export function auditWhyCommand(): Command {
   ).action(
     action(async (decisionId: string, flags: TrailFlags) => {
       const { why } = await import('../../audit/why.js');
-      const reasons = await why(await believableTrail(flags), decisionId);
+      const dir = await believableTrail(flags);
+      const reasons = await why(dir, decisionId);
       if (reasons === undefined) {
-        note(`no decision ${decisionId} is on record; of many denials alike only the first is`);
+        note(`no decision ${decisionId} is on record in ${dir}`);
         return ExitCode.FAILURE;
       }
       await writeLine(flags.json ? JSON.stringify(reasons) : toText(reasons));
@@ -29,6 +30,7 @@ export function auditWhyCommand(): Command {
 }
 
 function toText({ intent, outcome, counted, token, grants, policy }: Reasons): string {
+  if (intent === undefined) return countText(counted);
   const { principal, target, considered = [], reason } = intent;
   const grant = intent.grant === undefined ? undefined : grants[intent.grant];
   return formatRecord([
@@ -52,7 +54,22 @@ function toText({ intent, outcome, counted, token, grants, policy }: Reasons): s
     ['policy set', intent.policy && `${intent.policy.hash}${policy ? '' : ' (not on record)'}`],
     ['outcome', outcome && [outcome.status, outcome.reason].filter(Boolean).join(' ')],
     ['events', eventsOf(outcome)],
-    ['alike', counted && `${counted.count} more until ${formatTime(counted.last_ms)}`],
+    [
+      'alike',
+      counted &&
+        `${counted.count} more until ${formatTime(counted.last_ms)}, told the same decision id`,
+    ],
+  ]);
+}
+
+/** Of many different denials at once, no more is known than why, when and how many. */
+function countText(counted: Reasons['counted']): string {
+  if (counted === undefined) return '';
+  const { decision, reason, count, first_ms: firstMs, last_ms: lastMs } = counted;
+  return formatRecord([
+    ['decision', `${decision} (${reason})`],
+    ['time', `${formatTime(firstMs)} to ${formatTime(lastMs)}`],
+    ['alike', `${count} in all, of several callers; there were too many at once to record each`],
   ]);
 }
 

@@ -19,7 +19,8 @@ export const file_grantty_v1_errors: GenFile = /*@__PURE__*/
  * A failed call carries google.rpc.ErrorInfo in its status details, with domain `grantty` and, as
  * `reason`, the name of one of these values WITHOUT the prefix: ERROR_REASON_TOKEN_MISSING travels
  * as `TOKEN_MISSING`. Branch on the reason, not on the message. ErrorInfo.metadata may hold:
- *   decision_id      the audit record of the decision, to be quoted to an operator
+ *   decision_id      the audit record of the decision, to be quoted to an operator; denials that are
+ *                    counted, many alike in a short time, share that of the first
  *   required_action  the capability that was missing, such as `terminal.write`
  *   first_seq        with SEQ_TRIMMED: the oldest sequence number that is still there
  *   last_seq         with LOG_REWOUND: the last sequence number of the caller's epoch that holds; on streams: the last one
