@@ -10,7 +10,8 @@ import { RevocationList } from '../auth/revocationList.js';
 import { systemClock } from '../server/clock.js';
 import { ensurePrivateDir, removeTemporary } from '../store/files.js';
 import type { StateDir } from '../store/stateDir.js';
-import { type Configuration, ConfigurationError } from './config.js';
+import type { Configuration } from './config.js';
+import { ConfigurationError } from './configurationError.js';
 
 export interface Authority extends AsyncDisposable {
   readonly keys: KeySet;
@@ -89,7 +90,8 @@ export async function openAuthority(options: AuthorityOptions): Promise<Authorit
           onChange();
           void put(audit, change);
         },
-        onFailure: (error) => logger.warn({ err: error }, 'keys not read; those of before stay'),
+        onFailure: ({ message }) =>
+          logger.warn({ reason: message }, 'keys not read; those of before stay'),
       });
     },
     async [Symbol.asyncDispose]() {
@@ -121,7 +123,8 @@ async function loadKeys(
     const missing = new Set(keys.held().flatMap((one) => (one.stale ? [one.issuer] : [])));
     const isFatal = issuers.some((one) => missing.has(one.issuer) && one.jwks_url === undefined);
     if (isFatal) throw error;
-    logger.warn({ err: error }, 'keys not read yet; tokens of these issuers are refused');
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.warn({ reason }, 'keys not read yet; tokens of these issuers are refused');
   }
 }
 

@@ -1,7 +1,7 @@
 /** What `serve --dev` needs and makes by itself: certificates, an issuer key, a token kept fresh. */
 import { X509Certificate } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { JWK } from 'jose';
 import { generateIssuerKey, mintToken, publicJwks } from '../auth/mint.js';
 import { capabilities } from '../core/capability.js';
@@ -10,7 +10,8 @@ import { GRANT_TYPE } from '../core/grant.js';
 import type { Name } from '../core/names.js';
 import { ensurePrivateDir, removeTemporary, writeFileAtomic } from '../store/files.js';
 import { makeDevelopmentCertificates } from './certificates.js';
-import { type Configuration, ConfigurationError, checkConfiguration } from './config.js';
+import { type Configuration, checkConfiguration } from './config.js';
+import { ConfigurationError } from './configurationError.js';
 import { isLoopback, type ListenAddress } from './listen.js';
 
 /** Issuer and audience of a development server; the defaults of `ctx grant mint`. */
@@ -60,13 +61,16 @@ export function devFiles(stateDir: string): DevFiles {
   };
 }
 
+/** @throws ConfigurationError for an address that other hosts could reach */
+export function requireDevAddress({ host }: ListenAddress): void {
+  if (isLoopback(host)) return;
+  throw new ConfigurationError(
+    `--dev listens on loopback only, and ${host} is not: its keys are made for development`,
+  );
+}
+
 /** Makes what is missing or about to expire. Before any terminal exists. */
-export async function prepareDev(stateDir: string, listen: ListenAddress): Promise<DevFiles> {
-  if (!isLoopback(listen.host)) {
-    throw new ConfigurationError(
-      `--dev listens on loopback only, and ${listen.host} is not: its keys are made for development`,
-    );
-  }
+export async function prepareDev(stateDir: string): Promise<DevFiles> {
   const files = devFiles(stateDir);
   await ensurePrivateDir(files.dir);
   await removeTemporary(files.dir);
@@ -140,6 +144,7 @@ export function devToken(key: JWK, owner: Name, now: number): Promise<string> {
 /** Written last: whoever waits for this file finds a server that answers. */
 export async function announceDev(files: DevFiles, address: string, owner: Name): Promise<void> {
   const variables = {
+    GRANTTY_STATE_DIR: dirname(files.dir),
     GRANTTY_ADDRESS: address,
     GRANTTY_CA: files.ca,
     GRANTTY_TOKEN_FILE: files.token,

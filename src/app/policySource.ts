@@ -7,7 +7,9 @@ import { type PolicySources, readPolicySources } from '../auth/cedarFiles.js';
 import { CedarPolicy } from '../auth/cedarPolicy.js';
 import type { PolicySet } from '../auth/cedarSet.js';
 import type { Policy } from '../auth/policy.js';
-import { ConfigurationError } from './config.js';
+import { fileFailure } from '../core/fileFailure.js';
+import { ConfigurationError } from './configurationError.js';
+import { unreadable } from './configuredFile.js';
 
 /**
  * Milliseconds between two looks at the directory. Looking works on every file system and through
@@ -17,7 +19,7 @@ const POLL_MS = 5_000;
 
 export interface PolicySourceOptions extends CandidateOptions {
   readonly dir: string;
-  readonly logger: Logger;
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 export class PolicySource {
@@ -49,11 +51,10 @@ export class PolicySource {
       const policy = new CedarPolicy(set, {
         onFailure: (failure) => logger.error(failure, 'denied: the policy could not be asked'),
       });
-      logger.info({ dir, hash: set.hash, policies: set.policies.length }, 'policies in force');
       return new PolicySource(options, policy, fingerprint(sources));
     } catch (error) {
       if (error instanceof ConfigurationError) throw error;
-      throw new ConfigurationError(`policy: ${error instanceof Error ? error.message : error}`);
+      throw unreadable('policy', dir, error);
     }
   }
 
@@ -100,7 +101,7 @@ export class PolicySource {
         if (isSettled && seen !== this.#tried) await this.#try(sources);
       });
     } catch (error) {
-      logger.error({ err: error, dir }, 'policies not loaded; those in force stay');
+      logger.error({ reason: fileFailure(error), dir }, 'policies not loaded; those in force stay');
     }
   }
 
@@ -114,7 +115,10 @@ export class PolicySource {
     } catch (error) {
       const { message } = error as Error;
       if (message !== this.#unreadable) {
-        logger.error({ err: error, dir }, 'policies cannot be read; those in force stay');
+        logger.error(
+          { reason: fileFailure(error), dir },
+          'policies cannot be read; those in force stay',
+        );
       }
       this.#unreadable = message;
       return undefined;
@@ -141,10 +145,17 @@ export class PolicySource {
 }
 
 /** @throws ConfigurationError */
-function soundSet(dir: string, candidate: Candidate, logger: Logger): PolicySet {
+function soundSet(
+  dir: string,
+  candidate: Candidate,
+  logger: PolicySourceOptions['logger'],
+): PolicySet {
   if (!candidate.ok) {
-    const lines = candidate.problems.map((problem) => `  ${describeProblem(problem)}`);
-    throw new ConfigurationError(`the policies in ${dir} are not valid:\n${lines.join('\n')}`);
+    const problems = candidate.problems.map((problem) => describeProblem(problem));
+    throw new ConfigurationError(
+      `the policies in ${dir} are not valid:\n${problems.map((text) => `  ${text}`).join('\n')}`,
+      problems.map((text) => ({ key: 'policy', text: `policy: ${text}` })),
+    );
   }
   for (const warning of candidate.warnings) {
     logger.warn({ dir, policy: warning.policyId }, `policy: ${describeProblem(warning)}`);

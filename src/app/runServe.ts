@@ -1,15 +1,25 @@
 /** `ctx serve`: from flags to a server, and from signals to its end. */
 import { resolve } from 'node:path';
 import type { Logger } from 'pino';
-import { type Configuration, ConfigurationError, readConfiguration } from './config.js';
+import { type Configuration, readConfiguration } from './config.js';
+import { ConfigurationError } from './configurationError.js';
 import { defaultStateDir } from './defaultStateDir.js';
-import { announceDev, devConfiguration, keepToken, prepareDev, retractDev } from './dev.js';
+import {
+  announceDev,
+  devConfiguration,
+  keepToken,
+  prepareDev,
+  requireDevAddress,
+  retractDev,
+} from './dev.js';
 import { holdStateDir } from './heldStateDir.js';
 import { ownerOf } from './isolationChoice.js';
 import { DEFAULT_LISTEN } from './listen.js';
+import { requireFreeAddress } from './listenCheck.js';
 import { listenFlag } from './listenFlag.js';
 import { loggerOf } from './logger.js';
 import { type RunningServer, type ServeOptions, serve } from './serve.js';
+import { checkStart } from './startChecks.js';
 import type { SupervisorKind } from './supervisorChoice.js';
 
 export interface ServeFlags {
@@ -64,12 +74,13 @@ async function serveConfigured(flags: ServeFlags, file: string, endings: Endings
   const config = await readConfiguration(file);
   const stateDir = flags.stateDir ?? config.state_dir;
   if (stateDir === undefined) {
-    throw new ConfigurationError(`${file}: state_dir: is missing; --state-dir may give it too`);
+    throw new ConfigurationError(`${file}: state_dir is required, here or by --state-dir`);
   }
-  await using held = await holdStateDir(resolve(stateDir));
   const logger = loggerOf(config);
+  const options = await checkedOptions({ flags, config, file, stateDir, logger, endings });
+  await using held = await holdStateDir(resolve(stateDir));
   await serve({
-    ...commonOptions(flags, config, logger, endings),
+    ...options,
     stateDir: held,
     superviseArguments: superviseArguments(flags, held.path, ['--config', resolve(file)]),
     onReady: (server) => {
@@ -80,10 +91,13 @@ async function serveConfigured(flags: ServeFlags, file: string, endings: Endings
 }
 
 async function serveDev(flags: ServeFlags, endings: Endings): Promise<void> {
-  // Held before anything is made in it: another server's files stay as they are.
-  await using stateDir = await holdStateDir(resolve(flags.stateDir ?? defaultStateDir()));
+  const path = resolve(flags.stateDir ?? defaultStateDir());
   const listen = listenFlag(flags.listen) ?? DEFAULT_LISTEN;
-  const files = await prepareDev(stateDir.path, listen);
+  requireDevAddress(listen);
+  await requireFreeAddress(listen, path);
+  // Held before anything is made in it: another server's files stay as they are.
+  await using stateDir = await holdStateDir(path);
+  const files = await prepareDev(stateDir.path);
   const config = devConfiguration(files);
   const logger = loggerOf(config);
   const owner = ownerOf(process.getuid?.() ?? 0);
@@ -92,7 +106,7 @@ async function serveDev(flags: ServeFlags, endings: Endings): Promise<void> {
   });
   try {
     await serve({
-      ...commonOptions(flags, config, logger, endings),
+      ...(await checkedOptions({ flags, config, file: '--dev', stateDir: path, logger, endings })),
       stateDir,
       superviseArguments: superviseArguments(flags, stateDir.path, ['--dev']),
       onReady: async (server) => {
@@ -106,21 +120,26 @@ async function serveDev(flags: ServeFlags, endings: Endings): Promise<void> {
   }
 }
 
-function commonOptions(
-  flags: ServeFlags,
-  config: Configuration,
-  logger: Logger,
-  endings: Endings,
-): Omit<ServeOptions, 'stateDir' | 'onReady' | 'superviseArguments'> {
-  return {
-    config,
-    listen: listenFlag(flags.listen) ?? config.listen ?? DEFAULT_LISTEN,
-    supervisor: flags.supervisor ?? 'detached',
-    allowSharedUid: flags.allowSharedUid ?? false,
-    version: flags.version,
-    logger,
-    ...endings,
-  };
+interface Setting {
+  readonly flags: ServeFlags;
+  readonly config: Configuration;
+  /** What errors call the configuration. */
+  readonly file: string;
+  readonly stateDir: string;
+  readonly logger: Logger;
+  readonly endings: Endings;
+}
+
+/** @throws as `checkStart` */
+async function checkedOptions(
+  setting: Setting,
+): Promise<Omit<ServeOptions, 'stateDir' | 'onReady' | 'superviseArguments'>> {
+  const { flags, config, endings, ...rest } = setting;
+  const { supervisor = 'detached', allowSharedUid = false, version } = flags;
+  const listen = listenFlag(flags.listen) ?? config.listen ?? DEFAULT_LISTEN;
+  const isElsewhere = supervisor === 'external';
+  const checked = await checkStart({ ...rest, config, listen, isElsewhere, allowSharedUid });
+  return { config, checked, listen, supervisor, version, logger: rest.logger, ...endings };
 }
 
 /** Of the `ctx supervise` that this server starts where none runs: what decides on isolation. */
@@ -140,8 +159,8 @@ function reloadOnHangUp(server: RunningServer, logger: Logger, signal: AbortSign
   const reload = () => {
     server.reload().then(
       () => logger.info({}, 'keys, certificates and policies read again'),
-      (error: unknown) =>
-        logger.error({ err: error }, 'reload failed in part; what was there stays'),
+      ({ message }: Error) =>
+        logger.error({ reason: message }, 'reload failed in part; what was there stays'),
     );
   };
   process.on('SIGHUP', reload);

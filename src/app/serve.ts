@@ -1,32 +1,28 @@
 /** The composition root of the server: wires all parts, in the order in which they depend. */
-import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import { PACKAGED_POLICY_DIR } from '../auth/cedarFiles.js';
 import { TokenVerifier } from '../auth/token.js';
-import type { TlsMaterial } from '../server/credentials.js';
 import { createServer } from '../server/server.js';
 import type { StateDir } from '../store/stateDir.js';
 import { openAdminSocket } from './adminSocket.js';
 import { authorityFiles, openAuthority } from './authority.js';
 import type { Configuration } from './config.js';
 import { holdTrail } from './heldTrail.js';
-import { chooseIsolation } from './isolationChoice.js';
-import { formatAddress, isLoopback, type ListenAddress } from './listen.js';
-import { PolicySource } from './policySource.js';
-import { chooseProof } from './proofChoice.js';
+import { formatAddress, type ListenAddress } from './listen.js';
 import { openSessions } from './sessions.js';
+import type { CheckedStart } from './startChecks.js';
 import { openSupervisor, type SupervisorKind } from './supervisorChoice.js';
+import { readTls } from './tlsFiles.js';
 
 export interface ServeOptions {
   /** Held by the caller, see `holdStateDir`. */
   readonly stateDir: StateDir;
   readonly listen: ListenAddress;
   readonly config: Configuration;
+  /** See `checkStart`. */
+  readonly checked: CheckedStart;
   readonly supervisor: SupervisorKind;
   /** See `SupervisorOptions`. */
   readonly superviseArguments: readonly string[];
-  /** Terminals may run as the server's own user although others than this host connect. */
-  readonly allowSharedUid: boolean;
   readonly version: string;
   readonly logger: Logger;
   /** Its abort ends the server: streams are sent away, then terminals stopped. */
@@ -54,19 +50,11 @@ const DRAIN_GRACE_MS = 5_000;
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { stateDir, config, listen, logger, version, signal } = options;
-  const isLocal = isLoopback(listen.host);
-  const isolation = chooseIsolation({
-    runAs: config.run_as,
-    isLocal,
-    uid: process.getuid?.() ?? 0,
-    allowSharedUid: options.allowSharedUid,
-    isElsewhere: options.supervisor === 'external',
-  });
-  const pop = chooseProof(config, isLocal);
+  const { isolation, pop, tls, policies } = options.checked;
+  const { hash, policies: all } = policies.set;
+  logger.info({ dir: config.policy, hash, policies: all.length }, 'policies in force');
   await using authority = await openAuthority({ stateDir, config, logger });
   const { keys, revocations, delegation } = authority;
-  const tls = await readTls(config);
-  const policies = await PolicySource.open({ dir: config.policy ?? PACKAGED_POLICY_DIR, logger });
 
   await using audit = await holdTrail({
     config: config.audit,
@@ -148,7 +136,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       // Of several issuers one may have failed: what the others retired is out all the same.
       server.recheck();
       const failures = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
-      if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join('\n'));
+      if (failures.length > 0) throw new AggregateError(failures, failures.map(wordsOf).join('; '));
     },
   });
   logger.info({ address, isolation, stateDir: stateDir.path, version }, 'serving');
@@ -157,16 +145,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   await server.drain(DRAIN_GRACE_MS);
 }
 
-async function readTls({ tls }: Configuration): Promise<TlsMaterial> {
-  const [cert, key, clientCa] = await Promise.all([
-    readFile(tls.cert),
-    readFile(tls.key),
-    tls.client_ca === undefined ? undefined : readFile(tls.client_ca),
-  ]);
-  return { cert, key, ...(clientCa && { clientCa }) };
-}
-
 async function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

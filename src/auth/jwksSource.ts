@@ -1,5 +1,7 @@
 /** Where the JWK set of an issuer comes from: a file, a URL, or this process itself. */
 import { readFile } from 'node:fs/promises';
+import { errorCode } from '../core/errors.js';
+import { fileFailure } from '../core/fileFailure.js';
 
 export type JwksSource =
   /** Path of a file. */
@@ -21,12 +23,12 @@ export function sourceName(source: JwksSource): string {
   return 'jwksUrl' in source ? source.jwksUrl : 'this server';
 }
 
-/** @throws Error whose cause says what the system or the network had against it */
+/** @throws Error that says what the system or the network had against it; its cause, what they said */
 export async function readJwks(source: JwksSource): Promise<string> {
   if ('jwks' in source) return JSON.stringify(source.jwks);
   if ('jwksFile' in source) {
     return readFile(source.jwksFile, 'utf8').catch((cause: unknown) => {
-      throw new Error('cannot be read', { cause });
+      throw new Error(`cannot be read: ${fileFailure(cause)}`, { cause });
     });
   }
   return fetchText(source.jwksUrl);
@@ -39,7 +41,7 @@ async function fetchText(url: string): Promise<string> {
     headers: { accept: 'application/jwk-set+json, application/json' },
     signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
   }).catch((cause: unknown) => {
-    throw new Error('cannot be fetched', { cause });
+    throw new Error(`cannot be fetched: ${networkFailure(cause)}`, { cause });
   });
   if (!response.ok || response.body === null) {
     await response.body?.cancel();
@@ -53,4 +55,22 @@ async function fetchText(url: string): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
+}
+
+const networkReasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'no such host is known',
+  EAI_AGAIN: 'the name of the host could not be looked up',
+  EHOSTUNREACH: 'there is no way to the host',
+  ENETUNREACH: 'there is no way to the network',
+  ECONNRESET: 'the connection was cut',
+};
+
+/** In a line: what `fetch` throws hides the reason in its causes, and may have no words for it. */
+function networkFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError') return `no whole answer within ${FETCH_TIMEOUT_MS / 1000} s`;
+  const reason = networkReasons[errorCode(error) ?? ''];
+  if (reason !== undefined) return reason;
+  return error.cause === undefined ? error.message || error.name : networkFailure(error.cause);
 }

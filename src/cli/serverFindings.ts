@@ -2,6 +2,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { certificateFinding } from '../app/doctor/certificateFinding.js';
 import { type Finding, fail, ok, warn } from '../app/doctor/finding.js';
+import { SUPERVISOR_CHECK } from '../app/doctor/stateDirFindings.js';
 import { counted } from '../core/counted.js';
 import { errorCode } from '../core/errors.js';
 import {
@@ -23,6 +24,8 @@ const SKEW_WARNING_S = 5;
 export async function serverFindings(
   flags: ConnectionFlags,
   version: string,
+  /** What was found on this host, where the server may be. */
+  ofHost: readonly Finding[] = [],
 ): Promise<readonly Finding[]> {
   const settings = await settingsOf(flags).catch((error: Error) => error);
   if (settings instanceof Error) {
@@ -36,7 +39,7 @@ export async function serverFindings(
     findings.push(await certificateFinding('client certificate', cert, key, now));
   }
   findings.push(await tokenFinding(flags, now, cert !== undefined));
-  findings.push(...(await answerFindings(flags, version)));
+  findings.push(...(await answerFindings(flags, version, waitsOnHost(ofHost))));
   return findings;
 }
 
@@ -63,7 +66,16 @@ async function tokenFinding(
   }
 }
 
-async function answerFindings(flags: ConnectionFlags, version: string): Promise<Finding[]> {
+/** Whether a server of this host has no supervisor yet, without which it answers nobody. */
+function waitsOnHost(ofHost: readonly Finding[]): boolean {
+  return ofHost.some(({ check, level }) => check === SUPERVISOR_CHECK && level === 'fail');
+}
+
+async function answerFindings(
+  flags: ConnectionFlags,
+  version: string,
+  waits: boolean,
+): Promise<Finding[]> {
   using connection = await openConnection(flags);
   try {
     const before = Date.now();
@@ -75,6 +87,10 @@ async function answerFindings(flags: ConnectionFlags, version: string): Promise<
   } catch (error) {
     const advice = hintFor(error) ?? 'see the log of the server';
     const hasAnswered = ['UNAUTHENTICATED', 'PERMISSION_DENIED'].includes(errorCode(error) ?? '');
+    if (waits && !hasAnswered) {
+      const found = `waits for its supervisor: ${describeFailure(error)}`;
+      return [fail('server', found, 'see "supervisor" above; it answers once that does')];
+    }
     return hasAnswered
       ? [ok('server', 'answers'), fail('token', `refused: ${describeFailure(error)}`, advice)]
       : [fail('server', describeFailure(error), advice)];

@@ -11,6 +11,7 @@ import {
   devConfiguration,
   keepToken,
   prepareDev,
+  requireDevAddress,
   retractDev,
 } from '../../src/app/dev.js';
 import { holdStateDir } from '../../src/app/heldStateDir.js';
@@ -21,7 +22,6 @@ import { capabilities } from '../../src/core/capability.js';
 import { findGrant } from '../../src/core/grant.js';
 import { parseName } from '../../src/core/names.js';
 
-const loopback = { host: '127.0.0.1', port: 0 };
 const owner = parseName('owner', '0');
 
 let stateDir: string;
@@ -33,7 +33,7 @@ afterEach(() => rm(stateDir, { recursive: true }));
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
 
 async function prepared(): Promise<DevFiles> {
-  const files = await prepareDev(stateDir, loopback);
+  const files = await prepareDev(stateDir);
   await using _token = await keepToken(files, owner, fail);
   return files;
 }
@@ -104,8 +104,8 @@ describe('the files of a development server', () => {
   });
 
   it('are refused beyond loopback', async () => {
-    await expect(prepareDev(stateDir, { host: '0.0.0.0', port: 1 })).rejects.toThrow('loopback');
-    expect(await readdir(stateDir)).toEqual([]);
+    expect(() => requireDevAddress({ host: '0.0.0.0', port: 1 })).toThrow('loopback');
+    expect(() => requireDevAddress({ host: '127.0.0.1', port: 1 })).not.toThrow();
   });
 
   it('hold a token that the server takes, for every capability over the one owner, root too', async () => {
@@ -125,7 +125,7 @@ describe('the files of a development server', () => {
   });
 
   it('hold a fresh token time and again, never half a one', async () => {
-    const files = await prepareDev(stateDir, loopback);
+    const files = await prepareDev(stateDir);
     await using _token = await keepToken(files, owner, fail, 5);
     const first = await readFile(files.token, 'utf8');
     for await (const _ of watch(files.dir)) {
@@ -140,9 +140,9 @@ describe('the files of a development server', () => {
     await announceDev(files, '127.0.0.1:4321', owner);
     expect(await modeOf(files.env)).toBe('600');
     const script =
-      '. "$1"; printf "%s|" "$GRANTTY_ADDRESS" "$GRANTTY_CA" "$GRANTTY_TOKEN_FILE" "$GRANTTY_OWNER"';
+      '. "$1"; printf "%s|" "$GRANTTY_ADDRESS" "$GRANTTY_CA" "$GRANTTY_TOKEN_FILE" "$GRANTTY_OWNER" "$GRANTTY_STATE_DIR"';
     const sourced = execFileSync('/bin/sh', ['-c', script, 'sh', files.env], { encoding: 'utf8' });
-    expect(sourced).toBe(`127.0.0.1:4321|${files.ca}|${files.token}|0|`);
+    expect(sourced).toBe(`127.0.0.1:4321|${files.ca}|${files.token}|0|${stateDir}|`);
     await retractDev(files);
     expect(await readdir(files.dir)).not.toContain('env');
   });
@@ -150,7 +150,7 @@ describe('the files of a development server', () => {
   it('lose an environment that a crashed server left, before anything else', async () => {
     const files = await prepared();
     await announceDev(files, '127.0.0.1:4321', owner);
-    await prepareDev(stateDir, loopback);
+    await prepareDev(stateDir);
     expect(await readdir(files.dir)).not.toContain('env');
   });
 

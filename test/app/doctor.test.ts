@@ -1,15 +1,17 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { makeDevelopmentCertificates } from '../../src/app/certificates.js';
 import { certificateFinding } from '../../src/app/doctor/certificateFinding.js';
-import {
-  hostFindings,
-  nodeFinding,
-  spaceFinding,
-  useFinding,
-} from '../../src/app/doctor/hostFindings.js';
+import { hostFindings, nodeFinding, useFinding } from '../../src/app/doctor/hostFindings.js';
+import { spaceFinding } from '../../src/app/doctor/stateDirFindings.js';
 import { holdStateDir } from '../../src/app/heldStateDir.js';
+import { lockHolder } from '../../src/store/lock.js';
+import { supervisorSocket } from '../../src/supervisor/detached.js';
 import { skipAloud } from '../support/skipAloud.js';
 import { smallDisk } from '../support/smallDisk.js';
 
@@ -137,12 +139,86 @@ describe('the host', () => {
     expect((await found(join(dir, 'none'))).get('state directory')?.level).toBe('ok');
   });
 
-  it('fails for a configuration that is not valid, with the place', async () => {
-    await writeFile(join(dir, 'config.yaml'), 'listen: x\n');
-    expect((await found(dir, join(dir, 'config.yaml'))).get('configuration')).toMatchObject({
-      level: 'fail',
-      found: expect.stringContaining('listen'),
+  it('fails for each key of a configuration that is wrong, and says where it is explained', async () => {
+    const file = join(dir, 'config.yaml');
+    await writeFile(file, 'listen: x\ntls: {cert: c}\n');
+    const told = await hostFindings({ config: file, now: Date.now() });
+    expect(told.filter(({ check }) => check === 'configuration')).toEqual([
+      {
+        check: 'configuration',
+        level: 'fail',
+        found: expect.stringMatching(/^\S+config\.yaml: listen must be HOST:PORT/),
+        advice: 'see "Configuration", listen in docs/operations.md',
+      },
+      expect.objectContaining({ found: `${file}: audience is required` }),
+      expect.objectContaining({
+        found: `${file}: tls.key is required`,
+        advice: 'see "Configuration", tls in docs/operations.md',
+      }),
+      expect.objectContaining({ found: `${file}: issuers is required` }),
+    ]);
+  });
+
+  it('looks at no state directory that nobody has named, and at one that is named all the same', async () => {
+    const file = join(dir, 'config.yaml');
+    await writeFile(file, 'nonsense: 1\n');
+    const told = await hostFindings({ config: file, now: Date.now() });
+    expect(told.find(({ check }) => check === 'state directory')).toMatchObject({
+      level: 'warn',
+      found: expect.stringContaining('not looked at'),
     });
+    expect(told.some(({ check }) => check === 'disk')).toBe(false);
+    expect((await found(dir, file)).get('disk')).toBeDefined();
+  });
+
+  it('fails for each file that the configuration names and that is not there, with its key', async () => {
+    const file = join(dir, 'config.yaml');
+    await writeFile(
+      file,
+      `audience: a
+tls: {cert: c.pem, key: k.pem, client_ca: ca.pem}
+issuers: [{issuer: i, jwks_file: j.json}]
+policy: policies
+`,
+    );
+    const told = await hostFindings({ config: file, now: Date.now() });
+    const failures = told.filter(({ level }) => level === 'fail');
+    expect(failures.map((one) => one.found.slice(file.length + 2))).toEqual([
+      'state_dir is required',
+      `tls.cert: ${dir}/c.pem cannot be read: it does not exist`,
+      `tls.key: ${dir}/k.pem cannot be read: it does not exist`,
+      `tls.client_ca: ${dir}/ca.pem cannot be read: it does not exist`,
+      `issuers[0].jwks_file: ${dir}/j.json cannot be read: it does not exist`,
+      `policy: ${dir}/policies cannot be read: it does not exist`,
+    ]);
+    expect(failures.map(({ advice }) => advice)).toContain('put it there, or change tls.key');
+  });
+
+  it('fails while a server waits for a supervisor that nobody runs, and for one that does not answer', async () => {
+    expect((await found(dir)).has('supervisor')).toBe(false);
+    await using _server = await holdStateDir(dir);
+    expect((await found(dir)).get('supervisor')).toMatchObject({
+      level: 'fail',
+      found: `none runs, and the server (process ${process.pid}) waits for it`,
+      advice: expect.stringContaining(`ctx supervise --state-dir ${dir}`),
+    });
+    const lock = join(dir, 'supervisor.lock');
+    const other = spawn('flock', [lock, 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] });
+    try {
+      while ((await lockHolder(lock)) === undefined) await immediate();
+      expect((await found(dir)).get('supervisor')).toMatchObject({
+        level: 'fail',
+        found: expect.stringContaining('does not answer (ENOENT)'),
+      });
+      await mkdir(dirname(supervisorSocket(dir)), { mode: 0o700 });
+      const listening = createServer((socket) => socket.destroy()).listen(supervisorSocket(dir));
+      await once(listening, 'listening');
+      expect((await found(dir)).get('supervisor')).toMatchObject({ level: 'ok' });
+      listening.close();
+    } finally {
+      other.stdin?.end();
+      await once(other, 'exit');
+    }
   });
 
   it('has no failure where the tests of the PTY pass', async () => {

@@ -2,6 +2,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { counted } from '../../core/counted.js';
+import { errorCode } from '../../core/errors.js';
+import { fileFailure } from '../../core/fileFailure.js';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 const DAY_MS = 24 * 3600_000;
@@ -25,8 +27,11 @@ export async function certificateFinding(
     }
     return validity(check, path, certificate, now);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return fail(check, `${path}: ${why}`, 'give a PEM file that this user can read');
+    // What OpenSSL says of a file that is none of its own is no help to anybody.
+    const isForeign = errorCode(error)?.startsWith('ERR_OSSL') === true;
+    const files = keyPath === undefined ? path : `${path} and ${keyPath}`;
+    const why = isForeign ? 'no PEM of a certificate and its key' : fileFailure(error);
+    return fail(check, `${files}: ${why}`, 'give PEM files that this user can read');
   }
 }
 

@@ -1,14 +1,14 @@
 /** The checks of a host that serves or is about to: what `serve` would stumble over later. */
-import { constants, type Stats, type StatsFs } from 'node:fs';
-import { access, readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, readdir, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { errorCode } from '../../core/errors.js';
 import { lockHolder } from '../../store/lock.js';
-import { type Configuration, readConfiguration } from '../config.js';
 import { defaultStateDir } from '../defaultStateDir.js';
 import { devFiles } from '../dev.js';
 import { certificateFinding } from './certificateFinding.js';
+import { configurationFindings } from './configurationFindings.js';
 import { type Finding, fail, ok, warn } from './finding.js';
+import { placeFindings, stateDirFindings } from './stateDirFindings.js';
 
 export interface HostOptions {
   readonly config?: string;
@@ -17,33 +17,29 @@ export interface HostOptions {
 }
 
 export async function hostFindings(options: HostOptions): Promise<readonly Finding[]> {
+  const { now } = options;
   const findings = [nodeFinding(process.versions.node), await ptyLibraryFinding()];
   for (const tool of ['flock', 'setpriv']) findings.push(await toolFinding(tool));
-  let config: Configuration | undefined;
-  if (options.config !== undefined) {
-    try {
-      config = await readConfiguration(options.config);
-      findings.push(ok('configuration', options.config));
-    } catch (error) {
-      findings.push(fail('configuration', messageOf(error), 'see docs/operations.md'));
-    }
-  }
-  const stateDir = options.stateDir ?? config?.state_dir ?? defaultStateDir();
-  findings.push(...(await stateDirFindings(stateDir)));
+  const configured =
+    options.config === undefined ? undefined : await configurationFindings(options.config, options);
+  if (configured) findings.push(...configured.findings);
+  const config = configured?.config;
+  const stateDir =
+    options.stateDir ?? config?.state_dir ?? (configured ? undefined : defaultStateDir());
+  if (stateDir === undefined) {
+    const advice = 'mend the configuration, or give --state-dir';
+    findings.push(warn('state directory', 'not looked at: it is not known which it is', advice));
+  } else findings.push(...(await stateDirFindings(stateDir)));
   const auditDir = config?.audit.dir;
   if (auditDir !== undefined) findings.push(...(await placeFindings('audit', auditDir)));
-  findings.push(await ptyFinding(), await filesFinding(), ...(await descriptorFindings(stateDir)));
+  findings.push(await ptyFinding(), await filesFinding());
+  if (stateDir !== undefined) findings.push(...(await descriptorFindings(stateDir)));
   findings.push(await cgroupFinding());
-  const { now } = options;
-  if (config) {
-    const { cert, key, client_ca: clientCa } = config.tls;
-    findings.push(await certificateFinding('server certificate', cert, key, now));
-    if (clientCa) findings.push(await certificateFinding('client CA', clientCa, undefined, now));
-  } else if (await exists(devFiles(stateDir).serverCert)) {
-    const { serverCert, serverKey } = devFiles(stateDir);
-    findings.push(await certificateFinding('dev certificate', serverCert, serverKey, now));
-  }
-  return findings;
+  if (configured || stateDir === undefined) return findings;
+  const { serverCert, serverKey } = devFiles(stateDir);
+  return (await exists(serverCert))
+    ? [...findings, await certificateFinding('dev certificate', serverCert, serverKey, now)]
+    : findings;
 }
 
 /** Below it, HTTP/2 has a fault that was mended later. */
@@ -85,86 +81,6 @@ async function toolFinding(name: string): Promise<Finding> {
       return ok(name, path);
   }
   return fail(name, 'is not on PATH', 'install util-linux');
-}
-
-type Space = Pick<StatsFs, 'bavail' | 'bsize' | 'files' | 'ffree'>;
-
-/** Bytes that should be free for logs. */
-const LEAST_FREE_BYTES = 1024 ** 3;
-
-async function stateDirFindings(path: string): Promise<Finding[]> {
-  const check = 'state directory';
-  let found: Stats;
-  try {
-    found = await stat(path);
-  } catch (error) {
-    return errorCode(error) === 'ENOENT'
-      ? [ok(check, `${path} does not exist; the first "ctx serve" makes it`)]
-      : [fail(check, messageOf(error), 'run this as the user that serves, or give --state-dir')];
-  }
-  const { uid, mode } = found;
-  const me = process.geteuid?.() ?? 0;
-  if (me !== 0 && uid !== me) {
-    const advice = 'run this as that user, or give --state-dir';
-    return [fail(check, `${path} belongs to user ${uid}`, advice)];
-  }
-  const shape =
-    (mode & 0o022) === 0
-      ? ok(check, path)
-      : fail(check, `${path} can be written by others`, `chmod go-w ${path}`);
-  return [shape, ...(await placeFindings('disk', path)), ...(await lockFindings(path))];
-}
-
-/** Whether a directory can be written, and how much. */
-async function placeFindings(check: string, path: string): Promise<Finding[]> {
-  try {
-    const space = await statfs(path);
-    await access(path, constants.W_OK);
-    return [spaceFinding(check, space), ...inodeFinding(check, space)];
-  } catch (error) {
-    switch (errorCode(error)) {
-      case 'ENOENT':
-        return [ok(check, `${path} does not exist; the first "ctx serve" makes it`)];
-      case 'EROFS': {
-        const advice = 'look at the disk and the log of the kernel, then mount it for writing';
-        return [fail(check, `${path} is on a read-only file system`, advice)];
-      }
-      default:
-        return [fail(check, messageOf(error), 'run this as the user that serves')];
-    }
-  }
-}
-
-export function spaceFinding(check: string, { bavail, bsize }: Space): Finding {
-  const free = bavail * bsize;
-  const found = `${(free / LEAST_FREE_BYTES).toFixed(1)} GiB free`;
-  if (free === 0) return fail(check, found, 'make room: nothing is done that needs some');
-  return free < LEAST_FREE_BYTES
-    ? warn(check, found, 'make room: where a log cannot be written, its terminal stands still')
-    : ok(check, found);
-}
-
-/** Files that should be free: a terminal has some ten. File systems that count none say 0 of 0. */
-const LEAST_FREE_FILES = 10_000;
-
-function inodeFinding(check: string, { files, ffree }: Space): Finding[] {
-  if (files === 0 || ffree >= LEAST_FREE_FILES) return [];
-  return [warn(check, `${ffree} files free of ${files}`, 'delete terminals that have exited')];
-}
-
-async function lockFindings(path: string): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const name of ['server.lock', 'supervisor.lock']) {
-    const file = join(path, name);
-    if (!(await exists(file))) continue;
-    try {
-      const holder = await lockHolder(file);
-      findings.push(ok(name, holder ? `held by process ${holder.pid ?? '?'}` : 'free'));
-    } catch (error) {
-      findings.push(warn(name, `cannot be looked at: ${messageOf(error)}`, 'run this as its user'));
-    }
-  }
-  return findings;
 }
 
 /** The part of used descriptors above which somebody should act. */

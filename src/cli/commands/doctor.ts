@@ -28,26 +28,27 @@ export function doctorCommand(): Command {
           import('../serverFindings.js'),
           import('../table.js'),
         ]);
-        const findings = [
-          ...(await hostFindings({ ...flags, now: Date.now() })),
-          ...(await serverFindings(flags, readVersion())),
-        ];
+        const ofHost = await hostFindings({ ...flags, now: Date.now() });
+        const findings = [...ofHost, ...(await serverFindings(flags, readVersion(), ofHost))];
         const columns = new Columns(['warn', '']);
-        columns.fit(findings.map(cells));
+        columns.fit(findings.flatMap(rows));
         for (const finding of findings) {
           if (flags.json) {
             await writeLine(JSON.stringify(finding));
             continue;
           }
-          await writeLine(columns.line(cells(finding)));
-          if (finding.advice !== undefined)
-            await writeLine(columns.line(['', '', `→ ${finding.advice}`]));
+          for (const row of rows(finding)) await writeLine(columns.line(row));
         }
         return findings.some(({ level }) => level === 'fail') ? ExitCode.FAILURE : ExitCode.OK;
       }),
     );
 }
 
-function cells({ level, check, found }: Finding): string[] {
-  return [level, check, found];
+function rows({ level, check, found, advice }: Finding): string[][] {
+  const [first = '', ...more] = found.split('\n');
+  return [
+    [level, check, first],
+    ...more.map((line) => ['', '', line]),
+    ...(advice === undefined ? [] : [['', '', `→ ${advice}`]]),
+  ];
 }
