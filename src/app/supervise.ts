@@ -1,5 +1,6 @@
 /** `ctx supervise`: the supervisor of a state directory in a process of its own. */
 import { resolve } from 'node:path';
+import { closeInherited } from '../pty/inheritedDescriptors.js';
 import { openStateDir } from '../store/stateDir.js';
 import {
   endDetachedWhenIdle,
@@ -71,6 +72,8 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
     );
     return;
   }
+  // Before anything is opened, and before any terminal is.
+  closeInherited();
   const stateDir = await openStateDir(path);
   const log = loggerOf(settings);
   const isolation = chooseIsolation({

@@ -1,5 +1,5 @@
 /** The only place that touches node-pty: its unpublished native export, its shape checked at load. */
-import { closeSync, openSync, readdirSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, statSync } from 'node:fs';
 import * as nodePty from 'node-pty';
 import type { TerminalSize } from '../core/event.js';
 
@@ -65,17 +65,35 @@ export function forkPty({ argv, env, cwd, size, onExit }: ForkSpec): ForkedPty {
  */
 function withoutGaps<T>(action: () => T): T {
   const fillers: number[] = [];
+  const isFull = descriptorsAreCounted() ? isCountedFull : upTo(highestListed());
   try {
-    const highest = readdirSync('/proc/self/fd').reduce(
-      (most, fd) => Math.max(most, Number(fd)),
-      0,
-    );
-    for (let filler = 0; filler < highest; fillers.push(filler))
+    let filler: number;
+    do {
       filler = openSync('/dev/null', 'r');
+      fillers.push(filler);
+    } while (!isFull(filler));
     return action();
   } finally {
     for (const filler of fillers) closeSync(filler);
   }
+}
+
+/** The number of open descriptors is the size of their directory from Linux 6.2 on, and was 0 before. */
+function descriptorsAreCounted(): boolean {
+  return statSync('/proc/self/fd').size > 0;
+}
+
+/** `newest` was the lowest free number: with as many open as there are numbers up to it none is free. */
+function isCountedFull(newest: number): boolean {
+  return newest + 1 >= statSync('/proc/self/fd').size;
+}
+
+function highestListed(): number {
+  return readdirSync('/proc/self/fd').reduce((most, fd) => Math.max(most, Number(fd)), 0);
+}
+
+function upTo(highest: number): (newest: number) => boolean {
+  return (newest) => newest >= highest;
 }
 
 /** The kernel raises SIGWINCH in the foreground when the size changes, and only then. */

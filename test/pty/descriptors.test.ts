@@ -2,11 +2,14 @@ import { type StdioOptions, spawnSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { childLaunch } from '../../src/pty/launch.js';
 import { forkPty } from '../../src/pty/nativePty.js';
 import { readProcess } from '../../src/pty/processTable.js';
 import { eventually, openScript, openTerminal } from './openTerminal.js';
+
+const BUILT = fileURLToPath(new URL('../../dist/pty/inheritedDescriptors.js', import.meta.url));
 
 /** What each descriptor of a process is. */
 function descriptors(pid: number | 'self'): string[] {
@@ -111,6 +114,27 @@ describe('descriptors', () => {
     // The third is the directory that ls reads.
     expect(stdout.toString()).toBe('0\n1\n2\n3\n');
     expect(status).toBe(0);
+  });
+
+  it('that a process inherits far up are closed when it asks for that, its own and files are not', () => {
+    const script = `
+      import { readdirSync } from 'node:fs';
+      import { closeInherited } from '${BUILT}';
+      const open = () => readdirSync('/proc/self/fd').map(Number);
+      const before = open();
+      closeInherited();
+      const after = open();
+      console.log(JSON.stringify({ before, gone: before.filter((fd) => !after.includes(fd)) }));`;
+    const { stdout, stderr } = spawnSync('/bin/bash', [
+      ...['-c', 'exec "$@" 200>&1 201</dev/null 202</etc/hostname', 'bash', process.execPath],
+      ...['--input-type=module', '-e', script],
+    ]);
+    expect(stderr.toString()).toBe('');
+    const { before, gone } = JSON.parse(stdout.toString());
+    expect(before).toEqual(expect.arrayContaining([200, 201, 202]));
+    // What else this process was given may go too.
+    expect(gone.filter((fd: number) => [200, 201, 202].includes(fd))).toEqual([200, 201]);
+    expect(Math.min(...gone)).toBeGreaterThan(2);
   });
 
   it('of this process are as many after 500 short terminals as before', async () => {
