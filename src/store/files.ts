@@ -6,13 +6,14 @@ import {
   fchownSync,
   fsync,
   lstatSync,
+  mkdirSync,
   openSync,
   renameSync,
   type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode } from '../core/errors.js';
@@ -151,8 +152,32 @@ export async function writeFileAtomic(
 
 const toDisk = promisify(fsync);
 
-/** Makes names in a directory durable: made, renamed and removed ones (fsync(2), Notes). */
-export async function syncDirectory(path: string): Promise<void> {
+/** Syncs of directories by path: those under way, and those that begin when one has ended. */
+const running = new Map<string, Promise<void>>();
+const waiting = new Map<string, Promise<void>>();
+
+/**
+ * Makes names in a directory durable: made, renamed and removed ones (fsync(2), Notes). One sync of
+ * a directory runs at a time. Who asks meanwhile shares the one that follows it, as the running one
+ * may have missed what they made.
+ */
+export function syncDirectory(path: string): Promise<void> {
+  const shared = waiting.get(path);
+  if (shared) return shared;
+  const before = running.get(path)?.catch(() => undefined) ?? Promise.resolve();
+  const next = before.then(() => {
+    waiting.delete(path);
+    const sync = syncDirectoryNow(path).finally(() => {
+      if (running.get(path) === sync) running.delete(path);
+    });
+    running.set(path, sync);
+    return sync;
+  });
+  waiting.set(path, next);
+  return next;
+}
+
+async function syncDirectoryNow(path: string): Promise<void> {
   const directory = openSync(path, O_RDONLY | O_DIRECTORY);
   try {
     await toDisk(directory);
@@ -173,7 +198,7 @@ export async function ensurePrivateDir(path: string): Promise<void> {
 /** Makes a directory, 0700, with its parents. False when something of that name is there already. */
 export async function createPrivateDir(path: string): Promise<boolean> {
   try {
-    await mkdir(path, DIRECTORY_MODE);
+    mkdirSync(path, DIRECTORY_MODE);
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false;
     if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
@@ -181,8 +206,7 @@ export async function createPrivateDir(path: string): Promise<boolean> {
     return createPrivateDir(path);
   }
   try {
-    await using handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    await handOver(handle, dirname(path));
+    giveDirectory(path);
     await syncDirectory(dirname(path));
   } catch (error) {
     // One that was not handed over would shut its owner out.
@@ -190,6 +214,17 @@ export async function createPrivateDir(path: string): Promise<boolean> {
     throw error;
   }
   return true;
+}
+
+function giveDirectory(path: string): void {
+  const owner = ownerAbove(path);
+  if (!owner) return;
+  const directory = openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  try {
+    fchownSync(directory, owner.uid, owner.gid);
+  } finally {
+    closeSync(directory);
+  }
 }
 
 /** A directory itself, not a link to one. */

@@ -10,11 +10,36 @@ import {
   openRegular,
   readRegular,
   removeTemporary,
+  syncDirectory,
   writeFileAtomic,
 } from '../../src/store/files.js';
 import { temporaryDir } from './temporaryDir.js';
 
 const mode = (path: string) => lstatSync(path).mode & 0o777;
+
+describe('the sync of a directory', () => {
+  it('is shared by those who ask while another one runs, and is none that began before', async () => {
+    await using dir = await temporaryDir();
+    const first = syncDirectory(dir.path);
+    expect(syncDirectory(dir.path)).toBe(first);
+    // It has begun by then.
+    await new Promise((resolve) => process.nextTick(resolve));
+    const second = syncDirectory(dir.path);
+    expect(second).not.toBe(first);
+    expect(syncDirectory(dir.path)).toBe(second);
+    await Promise.all([first, second]);
+    expect(syncDirectory(dir.path)).not.toBe(second);
+  });
+
+  it('that fails fails those who wait for it, and not the next one', async () => {
+    await using dir = await temporaryDir();
+    const path = join(dir.path, 'later');
+    const early = [syncDirectory(path), syncDirectory(path)];
+    for (const sync of early) await expect(sync).rejects.toMatchObject({ code: 'ENOENT' });
+    await mkdir(path);
+    await syncDirectory(path);
+  });
+});
 
 describe('writing a file whole', () => {
   it('makes it with mode 0600, replaces it, and leaves nothing else', async () => {
