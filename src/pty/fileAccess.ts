@@ -1,6 +1,6 @@
 /** Paths looked up with the rights of another user, as the kernel would for it (path_resolution(7)). */
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, readlink } from 'node:fs/promises';
+import { access, lstat, readlink, realpath } from 'node:fs/promises';
 import { accountByUid, supplementaryGroups } from './owner.js';
 import type { RunAs } from './runAs.js';
 
@@ -31,6 +31,7 @@ export async function identityOf({ uid, gid }: RunAs): Promise<Identity> {
  * @throws errors with a code: ENOENT, ENOTDIR, ELOOP, EACCES
  */
 export async function findFile(path: string, identity: Identity | undefined): Promise<FoundFile> {
+  if (!identity) return findOwn(path);
   let real = '';
   let stats = await lstat('/');
   const rest = segments(path).reverse();
@@ -52,6 +53,12 @@ export async function findFile(path: string, identity: Identity | undefined): Pr
     stats = await lstat(real || '/');
   }
   return { realPath: real || '/', stats };
+}
+
+/** The kernel does it in one go where its own rights are asked about. */
+async function findOwn(path: string): Promise<FoundFile> {
+  const realPath = await realpath(path);
+  return { realPath, stats: await lstat(realPath) };
 }
 
 /** Whether the file may be executed, or the directory searched. */

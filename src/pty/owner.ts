@@ -1,6 +1,6 @@
 /** Accounts of the host: login shell, home and groups of a uid, from /etc/passwd and /etc/group. */
+import { statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { errorCode } from '../core/errors.js';
 
 export const FALLBACK_SHELL = '/bin/sh';
 const FALLBACK_HOME = '/';
@@ -51,14 +51,24 @@ async function accounts(path: string): Promise<Account[]> {
   return found;
 }
 
-async function entries(path: string): Promise<string[][]> {
-  try {
-    const text = await readFile(path, 'utf8');
-    return text.split('\n').map((line) => line.split(':'));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
+/** What a file said, and when: tools that change one replace it, so that its inode is another. */
+interface Read {
+  readonly stamp: string;
+  readonly entries: readonly string[][];
+}
+
+const lastRead = new Map<string, Read>();
+
+async function entries(path: string): Promise<readonly string[][]> {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return [];
+  const stamp = [found.dev, found.ino, found.size, found.mtimeMs, found.ctimeMs].join();
+  const known = lastRead.get(path);
+  if (known?.stamp === stamp) return known.entries;
+  const text = await readFile(path, 'utf8');
+  const read = { stamp, entries: text.split('\n').map((line) => line.split(':')) };
+  lastRead.set(path, read);
+  return read.entries;
 }
 
 function isId(text: string | undefined): text is string {

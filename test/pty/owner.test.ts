@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { accountByUid, supplementaryGroups } from '../../src/pty/owner.js';
@@ -50,6 +50,17 @@ describe('an account', () => {
     const unknown = { uid: 4242, name: '4242', home: '/', shell: '/bin/sh' };
     expect(await accountByUid(4242, passwd)).toEqual(unknown);
     expect(await accountByUid(4242, `${dir}/missing`)).toEqual(unknown);
+  });
+
+  it('is another as soon as the file says so', async () => {
+    const changing = `${dir}/changing`;
+    writeFileSync(changing, 'ann:x:1000:100::/home/ann:/bin/zsh\n');
+    expect(await accountByUid(1000, changing)).toMatchObject({ name: 'ann' });
+    writeFileSync(`${changing}+`, 'eve:x:1000:100::/home/eve:/bin/zsh\n');
+    renameSync(`${changing}+`, changing);
+    expect(await accountByUid(1000, changing)).toMatchObject({ name: 'eve' });
+    rmSync(changing);
+    expect(await accountByUid(1000, changing)).toMatchObject({ name: '1000' });
   });
 
   it('has the groups that name it as a member', async () => {
