@@ -7,7 +7,13 @@ import { withAppendBuffer } from './appendBuffers.js';
 import { EventLine } from './eventCodec.js';
 import { openOrCreate } from './files.js';
 import { LogIndex } from './logIndex.js';
-import { type OpenedLog, openForWriting, type SealedPart, type SetAside } from './logOpening.js';
+import {
+  beginWriting,
+  type OpenedLog,
+  openForWriting,
+  type SealedPart,
+  type SetAside,
+} from './logOpening.js';
 import { removePart, sealPart, unsealPart } from './logParts.js';
 import type { LogState } from './logRepair.js';
 import { EVENTS_FILE, INDEX_FILE } from './paths.js';
@@ -72,6 +78,11 @@ export class EventLog implements AsyncDisposable {
     const { repaired, state } = found;
     if (repaired) options.log?.warn({ ...repaired, nextSeq: state.nextSeq }, 'torn log repaired');
     return new EventLog(dir, options, found);
+  }
+
+  /** The same in a directory that was just made, in which there is nothing to look for. */
+  static async begin(dir: string, options: EventLogOptions = {}): Promise<EventLog> {
+    return new EventLog(dir, options, await beginWriting(dir));
   }
 
   /** Seq of the oldest event that is kept; `nextSeq` when there is none. */

@@ -44,6 +44,11 @@ export class LogIndex {
     this.#lastOffset = lastOffset;
   }
 
+  /** Of a log that has no event and no index yet. */
+  static empty(path: string): LogIndex {
+    return new LogIndex(path, undefined, 0, 0);
+  }
+
   /**
    * Opens the index of a log that is known to be sound up to byte `end`; rows behind it are
    * dropped. Where nothing is known the index is begun anew.
@@ -52,7 +57,7 @@ export class LogIndex {
     const handle = end === undefined ? undefined : await openIndex(path, 'write');
     if (!handle || end === undefined) {
       await unlink(path).catch(ignoreMissing);
-      return new LogIndex(path, undefined, 0, 0);
+      return LogIndex.empty(path);
     }
     try {
       let rows = await countRows(handle);

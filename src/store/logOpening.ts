@@ -1,7 +1,7 @@
 /** What a writer finds when it opens a log: its parts, its index, and events.jsonl made sound. */
 import { type FileHandle, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openOrCreate, openRegular, requireDirectory } from './files.js';
+import { createPrivate, openOrCreate, openRegular, requireDirectory } from './files.js';
 import { durablePlace, LogIndex } from './logIndex.js';
 import { sealedParts } from './logParts.js';
 import { type LogState, setAside, soundPrefix, stateBefore, verifiedPlace } from './logRepair.js';
@@ -60,6 +60,14 @@ export async function openForWriting(dir: string): Promise<OpenedLog> {
     await handle.close();
     throw error;
   }
+}
+
+/** Makes events.jsonl in a directory that was just made. The same holds as of `openForWriting`. */
+export async function beginWriting(dir: string): Promise<OpenedLog> {
+  const handle = await createPrivate(join(dir, EVENTS_FILE));
+  const index = LogIndex.empty(join(dir, INDEX_FILE));
+  const state = { nextSeq: 1, lastTimeMicros: 0, lastExit: undefined };
+  return { handle, index, sealed: [], end: 0, firstSeq: undefined, state, repaired: undefined };
 }
 
 /** The sealed parts, and what the newest of them leads up to. */

@@ -91,6 +91,11 @@ export interface RecordWriteOptions extends WriteOptions {
   readonly projected?: TerminalRecord | undefined;
 }
 
+/** Writes meta.json alone: of a record that another one follows at once. Not durable. */
+export async function writePassingRecord(dir: string, record: TerminalRecord): Promise<void> {
+  await writeFileAtomic(join(dir, META_FILE), recordToJson(record), { sync: false });
+}
+
 /**
  * Writes meta.json, which is the truth, then the text projections, which follow it without a sync
  * of their own and are written anew at recovery.

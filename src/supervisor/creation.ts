@@ -25,7 +25,7 @@ export async function createTerminal(
     dir = await makeResourceDir(stateDir, tuple);
     if (Object.keys(env).length > 0) await writeEnvironment(dir, env);
     terminal = new Terminal(context, dir, newRecord(spec, context.now()), NO_EVENTS);
-    await terminal.start(cwdUnder ? { cwdUnder } : {}, place);
+    await terminal.start(cwdUnder ? { cwdUnder } : {}, { place, env });
     return terminal;
   } catch (error) {
     await terminal?.abandon().catch((cause: unknown) => {

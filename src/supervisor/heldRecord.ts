@@ -1,6 +1,6 @@
 /** A terminal's record as it is now, and its way to disk: one write after another. */
 import type { TerminalRecord } from '../core/terminal.js';
-import { writeRecord } from '../store/metadata.js';
+import { writePassingRecord, writeRecord } from '../store/metadata.js';
 
 export class HeldRecord {
   #value: TerminalRecord;
@@ -22,7 +22,10 @@ export class HeldRecord {
     return this.#value;
   }
 
-  /** The record is this one from now on; resolves when it is on disk (`durable`: through a power cut). */
+  /**
+   * The record is this one from now on; resolves when it is on disk (`durable`: through a power cut).
+   * The projections follow what is durable: what is not is a step on the way to it, or back.
+   */
   async save(record: TerminalRecord, durable: boolean): Promise<void> {
     const updated = { ...record, updatedAt: this.now() };
     this.#value = updated;
@@ -32,10 +35,11 @@ export class HeldRecord {
     this.onWritten();
   }
 
-  async #write(record: TerminalRecord, sync: boolean): Promise<void> {
+  async #write(record: TerminalRecord, durable: boolean): Promise<void> {
+    if (!durable) return writePassingRecord(this.dir, record);
     const projected = this.#projected;
     this.#projected = undefined;
-    await writeRecord(this.dir, record, { sync, projected });
+    await writeRecord(this.dir, record, { projected });
     this.#projected = record;
   }
 

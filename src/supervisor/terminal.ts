@@ -48,6 +48,13 @@ export function noSuchTerminal(): GranttyError {
   return new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
 }
 
+/** What is known of a terminal whose directory was just made, and holds nothing else. */
+export interface JustMade {
+  readonly place: Place;
+  /** As it is stored. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
 export class Terminal {
   readonly #held: HeldRecord;
   #instance: Instance | undefined;
@@ -108,22 +115,22 @@ export class Terminal {
   }
 
   /**
-   * Starts the next instance, in the place that was taken for it or one of its own. Resolves when
+   * Starts the next instance; the first one in the place that was taken for it. Resolves when
    * the child runs and the record says so.
    * @throws COMMAND_NOT_FOUND, CWD_INVALID, FIELD_INVALID, QUOTA_TERMINALS, QUOTA_LOG_BYTES,
    * TERMINAL_EXISTS (it runs), TERMINAL_NOT_FOUND (it is being removed)
    */
-  async start(spec: StartSpec, given?: Place): Promise<void> {
+  async start(spec: StartSpec, made?: JustMade): Promise<void> {
     this.#checkStays();
     if (this.#starting || this.#runs) throw stillRunning();
     this.context.logQuota.check(this.record.owner);
     this.#starting = true;
-    let place = given;
+    let place = made?.place;
     try {
       await this.#ended;
       await this.#log.settled();
       place ??= this.context.admission.enter(this.record.owner);
-      await this.#start(spec, place);
+      await this.#start(spec, place, made?.env);
     } catch (error) {
       if (!this.#instance) place?.[Symbol.dispose]();
       throw error;
@@ -132,13 +139,17 @@ export class Terminal {
     }
   }
 
-  async #start(spec: StartSpec, place: Place): Promise<void> {
+  /** `newEnv`: of a directory that was just made. */
+  async #start(spec: StartSpec, place: Place, newEnv: JustMade['env'] | undefined): Promise<void> {
     const { context, dir } = this;
     const size = spec.size ?? this.record.size;
-    const env = await readEnvironment(dir);
+    const env = newEnv ?? (await readEnvironment(dir));
     const launch = await prepareLaunch(context, { ...this.record, size }, env, spec.cwdUnder);
     const marks = { nonce: launch.nonce, startTime: 0, bootId: context.bootId };
-    const log = await EventLog.open(dir, context.logOptions).catch(async (error: unknown) => {
+    const opening = newEnv
+      ? EventLog.begin(dir, context.logOptions)
+      : EventLog.open(dir, context.logOptions);
+    const log = await opening.catch(async (error: unknown) => {
       await launch.cgroup?.remove();
       throw error;
     });

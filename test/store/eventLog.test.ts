@@ -20,6 +20,20 @@ describe('an event log', () => {
     expect(statSync(join(dir.path, 'events.jsonl')).mode & 0o777).toBe(0o600);
   });
 
+  it('begins the same in a directory that was just made, and in no other', async () => {
+    await using dir = await temporaryDir();
+    {
+      await using log = await EventLog.begin(dir.path);
+      expect(log).toMatchObject({ firstSeq: 1, nextSeq: 1, lastTimeMicros: 0, size: 0 });
+      expect(log.lastExit).toBeUndefined();
+      await log.append([output(1), exit(2)]);
+    }
+    expect(statSync(join(dir.path, 'events.jsonl')).mode & 0o777).toBe(0o600);
+    await expect(EventLog.begin(dir.path)).rejects.toMatchObject({ code: 'EEXIST' });
+    await using log = await EventLog.open(dir.path);
+    expect(log.nextSeq).toBe(3);
+  });
+
   it('writes the same bytes whatever the batches are', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -13,6 +13,7 @@ import {
   removeResource,
   scanResources,
   writeEnvironment,
+  writePassingRecord,
   writeRecord,
 } from '../../src/store/metadata.js';
 import { resourceDir, tupleOfDir } from '../../src/store/paths.js';
@@ -255,6 +256,17 @@ describe('a resource on disk', () => {
     expect(readFileSync(join(dir, 'owner'), 'utf8')).toBe('as it was');
     expect(readFileSync(join(dir, 'state'), 'utf8')).toBe('exited\n');
     expect(readFileSync(join(dir, 'status'), 'utf8')).toBe('exited\n');
+  });
+
+  it('has its projections left alone by a record that passes', async () => {
+    await using state = await temporaryDir();
+    const dir = await makeResourceDir(state.path, record);
+    await writePassingRecord(dir, { ...record, state: 'created' });
+    expect(readdirSync(dir)).toEqual(['meta.json']);
+    await writeRecord(dir, record);
+    await writePassingRecord(dir, { ...record, state: 'created' });
+    expect(await readRecord(dir)).toMatchObject({ state: 'created' });
+    expect(readFileSync(join(dir, 'state'), 'utf8')).toBe('running\n');
   });
 
   it('has its projections written anew, and temporary files removed, at recovery', async () => {
