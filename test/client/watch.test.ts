@@ -453,10 +453,11 @@ describe('watch', () => {
     let held = 0;
     for await (const event of client.watch({ terminal: { id: 't' } })) {
       if (event.case === 'started') {
-        // Until the server has not written for a while: its window is used up.
-        for (let before = -1; before !== written; ) {
+        // Until the server, which is in this process, has not written for many turns: its window is used up.
+        for (let turns = 0, before = -1; turns < 1_000; turns += 1) {
+          if (before !== written) turns = 0;
           before = written;
-          await new Promise((resolve) => setTimeout(resolve, 100));
+          await new Promise((resolve) => setImmediate(resolve));
         }
         held = written;
       }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { readProcess, scanProcesses } from '../../src/pty/processTable.js';
-import { eventually, openScript, openTerminal } from './openTerminal.js';
+import { eventually, meanwhile, openScript, openTerminal } from './openTerminal.js';
 
 const allow = () => undefined;
 
@@ -30,7 +30,7 @@ describe('the end of a terminal', () => {
     });
     expect(await exit).toMatchObject({ exitCode: 3 });
     expect(outputAtExit).toBe('pending\r\n');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await meanwhile();
     expect(output().toString()).toBe(outputAtExit);
   });
 
@@ -50,9 +50,12 @@ describe('the end of a terminal', () => {
   });
 
   it('rejects input that the process did not take', async () => {
-    const { pty, seen } = openScript('stty raw -echo; echo ready; sleep 0.2; exit 4');
+    const { pty, seen } = openScript(
+      'stty raw -echo; trap "exit 4" USR1; sleep 60 & echo ready; while :; do wait; done',
+    );
     await seen('ready');
     const sent = [pty.send(Buffer.alloc(60_000), allow), pty.send(Buffer.from('x'), allow)];
+    process.kill(pty.pid, 'SIGUSR1');
     const ends = await Promise.allSettled(sent);
     for (const end of ends) {
       expect(end).toMatchObject({ status: 'rejected', reason: { reason: 'TERMINAL_EXITED' } });

@@ -69,6 +69,13 @@ export function openScript(script: string, spec: Partial<PtySpec> = {}): TestTer
   return openTerminal(['/bin/sh', '-c', script], spec);
 }
 
+/** Resolves after the whole life of another terminal: time for what must not come. */
+export async function meanwhile(): Promise<void> {
+  const { pty } = openTerminal(['/usr/bin/seq', '1', '2000']);
+  await pty.exit;
+  pty.close();
+}
+
 /** Resolves when `holds` does, looking again every few milliseconds. For what gives no event. */
 export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5));
