@@ -62,8 +62,9 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
   // Goes last, when the terminals have ended and their ends are on record.
   await using _ending = { [Symbol.asyncDispose]: () => removeMark(endingFile) };
   await using supervisor = await options.create();
-  await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
+  // Before anybody can connect, so that who is served, and ends it then, finds it by the file.
   await writeFileAtomic(pidFile, `${process.pid}\n`);
+  await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
   try {
     log.info({ path, pid: process.pid, stateDir: stateDir.path }, 'supervising');
     options.onReady?.(path);

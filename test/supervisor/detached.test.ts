@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,8 +14,13 @@ import { openStateDir } from '../../src/store/stateDir.js';
 import {
   endDetachedWhenIdle,
   stopDetached,
+  superviseDetached,
   supervisorSocket,
 } from '../../src/supervisor/detached.js';
+import {
+  createInProcessSupervisor,
+  type InProcessOptions,
+} from '../../src/supervisor/inProcess.js';
 import { connectSupervisor } from '../../src/supervisor/socket/socketClient.js';
 import { createSpec, lease, silentLog as log } from '../support/registry.js';
 
@@ -86,6 +91,39 @@ describe('a detached supervisor', () => {
     expect(existsSync(supervisorSocket(stateDir))).toBe(false);
     expect(existsSync(`/proc/${record.pid}`)).toBe(false);
     expect(await stopDetached(stateDir, 1_000)).toBe('absent');
+  });
+
+  it('is found by its pid from the moment on at which it can be connected to', async () => {
+    const dir = await openStateDir(stateDir);
+    const told = new AbortController();
+    const options: InProcessOptions = {
+      stateDir: dir.path,
+      stateDirId: dir.id,
+      isolation: { mode: 'shared-uid', owners: 'any' },
+      version: 'test',
+      log,
+      locator: () => 'test:',
+    };
+    const supervising = superviseDetached({
+      stateDir: dir,
+      log,
+      signal: told.signal,
+      create: () => createInProcessSupervisor(options),
+    });
+    let isOver = false;
+    supervising.finally(() => {
+      isOver = true;
+    });
+    try {
+      while (!isOver && !existsSync(supervisorSocket(dir.path))) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(readFileSync(join(stateDir, 'supervisor.pid'), 'utf8')).toBe(`${process.pid}\n`);
+    } finally {
+      told.abort();
+      await supervising;
+    }
+    expect(existsSync(join(stateDir, 'supervisor.pid'))).toBe(false);
   });
 
   it('leaves no grace to its terminals when it is told twice', async () => {
