@@ -41,7 +41,7 @@ describe('a revocation', () => {
   const use = (client: Client, token: string) => reasonOf(client.grants.introspect({}, { token }));
 
   it('that was answered survives kill -9, and so does one by the operator without a server', async () => {
-    const first = await startDevServer(stateDir);
+    await using first = await startDevServer(stateDir);
     const root = await first.client();
     const [answered, offline] = [await delegate(root, 'a'), await delegate(root, 'b')];
     await root.grants.revoke({ token: answered.id });

@@ -33,7 +33,7 @@ describe('a server of another build in place of a running one', () => {
 
   it('goes on with 20 floods under the older supervisor: watchers are sent away, resume, and miss no byte', async () => {
     await using next = await buildOf('99.0.0');
-    const old = await startDevServer(stateDir);
+    await using old = await startDevServer(stateDir);
     const client = await old.client();
     const { version: oldVersion } = await client.server.getServerInfo({});
     const supervisor = await readFile(join(stateDir, 'supervisor.pid'), 'utf8');
@@ -80,7 +80,7 @@ describe('a server of another build in place of a running one', () => {
       `PROTOCOL_VERSION = ${PROTOCOL_VERSION}`,
       'PROTOCOL_VERSION = 999',
     );
-    const old = await startDevServer(stateDir);
+    await using old = await startDevServer(stateDir);
     const client = await old.client();
     await client.terminals.createTerminal({ agent: 'a', id: 'kept', command: ['cat'] });
     client.close();

@@ -27,7 +27,7 @@ describe('a server whose supervisor is a process of its own', () => {
     Number(await readFile(join(stateDir, 'supervisor.pid'), 'utf8'));
 
   it('leaves terminals running when the server ends, and the next server has them', async () => {
-    const first = await startDevServer(stateDir);
+    await using first = await startDevServer(stateDir);
     const pid = await supervisorPid();
     const client = await first.client();
     const terminal = { id: 'kept' };
@@ -81,7 +81,7 @@ describe('a server whose supervisor is a process of its own', () => {
   it('loses no byte when the server is killed in the middle of 20 floods', async () => {
     const bytes = 2_000_000;
     const floods = 20;
-    const first = await startDevServer(stateDir);
+    await using first = await startDevServer(stateDir);
     const client = await first.client();
     const ids = Array.from({ length: floods }, (_, i) => `flood-${i}`);
     const script = `stty -opost; read go; yes 0123456789abcde | head -c ${bytes}`;

@@ -42,6 +42,15 @@ class Scene implements AsyncDisposable {
 
   static async start(stateDir: string): Promise<Scene> {
     const server = await startDevServer(stateDir);
+    try {
+      return await Scene.begin(server, stateDir);
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  private static async begin(server: DevServer, stateDir: string): Promise<Scene> {
     const client = await server.client();
     const create = (id: string, script: string) =>
       client.terminals.createTerminal({ agent: 'a', id, command: ['bash', '-c', script] });

@@ -40,7 +40,11 @@ describe('kill -9 (case 29)', () => {
     dir = join(stateDir, `home/${owner}/agent/a/session/default/terminal/lost`);
   });
 
+  /** Those of a test that breaks off are ended too. */
+  const begun: DevServer[] = [];
+
   afterEach(async () => {
+    for (const server of begun.splice(0)) await server[Symbol.asyncDispose]();
     await run(process.execPath, [CTX, 'supervise', '--stop', '--state-dir', stateDir]);
     await rm(stateDir, { recursive: true });
   });
@@ -53,6 +57,7 @@ describe('kill -9 (case 29)', () => {
   /** A running terminal, one of whose processes has left its session, and a watcher that resumes. */
   async function begin(flags: readonly string[]) {
     const server = await startDevServer(stateDir, flags);
+    begun.push(server);
     const client = await server.client();
     const command = ['sh', '-c', 'setsid sleep 1000 & echo before; exec sleep 1000'];
     await client.terminals.createTerminal({ agent: 'a', ...terminal, command });

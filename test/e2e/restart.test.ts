@@ -30,7 +30,7 @@ describe('a server whose supervisor is in its own process', () => {
   it(
     'ends in order on SIGTERM, and its terminals with it',
     async () => {
-      const server = await startDevServer(stateDir, inProcess);
+      await using server = await startDevServer(stateDir, inProcess);
       const client = await server.client();
       await client.terminals.createTerminal({
         agent: 'a',

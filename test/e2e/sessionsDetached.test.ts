@@ -37,7 +37,7 @@ describe('sessions over a supervisor that outlives the server', () => {
   }
 
   it('go on after kill -9 of the server, from the command line: send, read, screen, find, close', async () => {
-    const first = await startDevServer(stateDir);
+    await using first = await startDevServer(stateDir);
     const atFirst = (...args: string[]) => ctx(['terminal', ...args], first.settings);
     const id = (await atFirst('spawn', 'coder', '--name', 'main')).stdout.trim();
     expect(id).toMatch(/^session-/);
@@ -80,7 +80,7 @@ describe('sessions over a supervisor that outlives the server', () => {
   }, 150_000);
 
   it('a send whose server was killed goes on at the next one, and its text is typed once', async () => {
-    const first = await startDevServer(stateDir);
+    await using first = await startDevServer(stateDir);
     const env = { ...first.settings };
     const id = (await ctx(['terminal', 'spawn', 'coder'], env)).stdout.trim();
     await prompted(id, env);
