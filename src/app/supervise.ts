@@ -61,14 +61,18 @@ export async function runSupervise(flags: SuperviseFlags): Promise<void> {
   }
   if (flags.stop && flags.whenIdle) {
     const asked = await endDetachedWhenIdle(path);
-    flags.tell(asked ? 'the supervisor ends when no terminal lives' : 'no supervisor runs');
+    flags.tell(
+      asked ? 'the supervisor ends when no terminal lives' : `no supervisor runs on ${path}`,
+    );
     return;
   }
   if (flags.stop) {
     const outcome = await stopDetached(path, STOP_TIMEOUT_MS);
     if (outcome === 'vanished') throw vanished();
     flags.tell(
-      outcome === 'ended' ? 'the supervisor has ended, and its terminals' : 'no supervisor runs',
+      outcome === 'ended'
+        ? 'the supervisor has ended, and its terminals'
+        : `no supervisor runs on ${path}`,
     );
     return;
   }

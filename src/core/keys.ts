@@ -73,7 +73,11 @@ function keyText(field: string, key: string): string {
   const alias = ALIASES[key.toLowerCase()];
   const { name, modifiers } = splitModifiers(alias ?? key);
   const text = [...name].length === 1 ? character(name, modifiers) : named(name, modifiers);
-  if (text === undefined) throw fieldInvalid(field, `"${key}" is not a key`);
+  if (text === undefined)
+    throw fieldInvalid(
+      field,
+      `"${key}" is not a key; keys are like Enter, Up, F1, C-c, M-x, or one character`,
+    );
   return text;
 }
 

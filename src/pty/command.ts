@@ -50,7 +50,9 @@ export async function resolveCommand(
     if (!problem) return [file, ...args];
     if (problem !== MISSING) nearest ??= `${file} ${problem}`;
   }
-  throw notFound(nearest ?? `${name} is not on the PATH`);
+  throw notFound(
+    nearest ?? `${name} is not on the PATH of the terminal; an absolute path needs none`,
+  );
 }
 
 /**

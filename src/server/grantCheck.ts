@@ -1,5 +1,5 @@
 /** CheckAccess: whether an action would be allowed, and why, by the decision that serves it. */
-import { isCapability } from '../core/capability.js';
+import { capabilities, isCapability } from '../core/capability.js';
 import { fieldInvalid } from '../core/errors.js';
 import type { Grant, Uncovered } from '../core/grant.js';
 import type { Name, TerminalTuple } from '../core/names.js';
@@ -52,7 +52,8 @@ const BYTE_SIGNALS: readonly SignalName[] = ['SIGINT', 'SIGQUIT', 'SIGTSTP'];
 /** @throws FIELD_INVALID */
 function askOf({ supervisor }: ServerContext, request: CheckAccessRequest): Ask {
   const { action, terminal, create, signal, signalBytes } = request;
-  if (!isCapability(action)) throw fieldInvalid('action', 'must be one of the seven actions');
+  if (!isCapability(action))
+    throw fieldInvalid('action', `must be one of ${capabilities.join(', ')}`);
   if (create !== undefined && action !== 'terminal.create') {
     throw fieldInvalid('create', 'goes with terminal.create only');
   }

@@ -38,9 +38,8 @@ export function spawn({
   };
 
   function launchOf({ type, cwd, env }: SpawnRequest, owner: Name) {
-    if (!sessions.service.listBackends().includes(type)) {
-      throw fieldInvalid('type', 'is none that ListBackends names');
-    }
+    const types = sessions.service.listBackends();
+    if (!types.includes(type)) throw fieldInvalid('type', `must be one of ${types.join(', ')}`);
     const command = sessions.commandOf(type);
     return withDefaults(supervisor, owner, { command, cwd, envNames: settable(env) });
   }

@@ -102,7 +102,10 @@ export class TerminalSessionService implements AsyncDisposable {
     }
     const { name } = request;
     if (name !== undefined && this.#owners.get(owner)?.hasName(name)) {
-      throw new TerminalSessionError('DUPLICATE_NAME', `the owner has a session named ${name}`);
+      throw new TerminalSessionError(
+        'DUPLICATE_NAME',
+        `the owner has a session named ${name} already; choose another name, or close that one`,
+      );
     }
 
     const owned = this.#owners.of(owner);

@@ -5,6 +5,7 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { openPty, type Pty } from '../../src/pty/pty.js';
 
 const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
@@ -218,6 +219,32 @@ describe('ctx on pipes', () => {
     expect(ended.stderr).toMatch(/^(ctx|error): .+/);
   });
 
+  it.each([
+    [['terminal', 'spawn', 'a', '--type', 'zsh'], 1, 'must be one of shell'],
+    [['terminal', 'write', 't', '--keys', 'Foo'], 2, 'keys are like Enter, Up'],
+    [['terminal', 'status', 'none'], 1, 'ctx terminal list'],
+    [['grant', 'check', 'terminal.kil', 't'], 1, 'must be one of terminal.create, '],
+    [
+      ['grant', 'delegate', 'helper', '--actions', 'terminal.kil'],
+      2,
+      'known are terminal.create, ',
+    ],
+    [['grant', 'delegate', 'helper', '--ttl', '5h'], 1, '--ttl: must be 1 to '],
+    [['terminal', 'run', 'a', '--', 'no-such-command'], 255, 'an absolute path needs none'],
+    [['supervise', '--stop', '--state-dir', '/no/such'], 0, 'no supervisor runs on /no/such'],
+  ])('tells what would be right: %j', async (args, code, text) => {
+    const ended = await ctx(args);
+    expect(ended).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(text) });
+  });
+
+  it('takes the example of the documents on delegation as it stands', async () => {
+    const page = await readFile(new URL('../../docs/authority.md', import.meta.url), 'utf8');
+    const [example = ''] = /^ctx grant delegate .*$/m.exec(page) ?? [];
+    const line = example.replace(/^ctx/, `'${process.execPath}' '${MAIN}'`);
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', line], { env });
+    expect(stdout).toMatch(/^ey[\w.-]+\n$/);
+  });
+
   it('mints a token that can do what it says and no more', async () => {
     const mint = ['grant', 'mint', '--key', env.GRANTTY_ISSUER_KEY ?? '', '--sub', 'viewer'];
     const grant = [
@@ -254,7 +281,9 @@ describe('ctx on pipes', () => {
 
     expect((await ctx(['terminal', 'rm', 'again', '--uid', 'another'])).code).toBe(1);
     expect((await ctx(['terminal', 'start', 'again'])).stdout).toBe('again\n');
-    expect((await ctx(['terminal', 'rm', 'again'])).stderr).toContain('TERMINAL_EXISTS');
+    expect((await ctx(['terminal', 'rm', 'again'])).stderr).toContain(
+      'TERMINAL_EXISTS: the terminal is still running; stop or kill it first',
+    );
     await ctx(['terminal', 'kill', 'again']);
     expect(await ctx(['terminal', 'rm', 'again'])).toEqual({ code: 0, stdout: '', stderr: '' });
     expect((await ctx(['terminal', 'status', 'again'])).stderr).toContain('TERMINAL_NOT_FOUND');
