@@ -5,6 +5,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { TerminalRecord } from '../core/terminal.js';
+import { putVarint, varintSize } from '../core/varint.js';
 import { TerminalSchema } from '../gen/public/grantty/v1/terminal_pb.js';
 import {
   GetTerminalResponseSchema,
@@ -27,7 +28,32 @@ export function encodeTerminal(
     encoded = encodeFields(recordFields(record));
     encodedRecords.set(record, encoded);
   }
-  return Buffer.concat([encoded, encodeFields(stateFields(snapshot, attachments))]);
+  const { firstSeq, nextSeq, paused } = snapshot;
+  const isPlain = attachments.length === 0 && paused === undefined;
+  const state = isPlain
+    ? encodeSeqs(firstSeq, nextSeq)
+    : encodeFields(stateFields(snapshot, attachments));
+  return Buffer.concat([encoded, state]);
+}
+
+/** Keys of fields: number << 3 | wire type (protobuf encoding, "Message Structure"). */
+const FIRST_SEQ_KEY = varintKey(TerminalSchema.field.firstSeq.number);
+const NEXT_SEQ_KEY = varintKey(TerminalSchema.field.nextSeq.number);
+
+function varintKey(fieldNumber: number): number {
+  return (fieldNumber << 3) | WireType.Varint;
+}
+
+/** What most terminals have to say beside their records, by hand. A test holds it against the encoder. */
+function encodeSeqs(firstSeq: number, nextSeq: number): Uint8Array {
+  const seqs = [
+    [FIRST_SEQ_KEY, firstSeq],
+    [NEXT_SEQ_KEY, nextSeq],
+  ] as const;
+  const size = seqs.reduce((sum, [key, seq]) => sum + varintSize(key) + varintSize(seq), 0);
+  const bytes = Buffer.allocUnsafe(size);
+  seqs.reduce((at, [key, seq]) => putVarint(bytes, putVarint(bytes, at, key), seq), 0);
+  return bytes;
 }
 
 function encodeFields(fields: MessageInitShape<typeof TerminalSchema>): Uint8Array {

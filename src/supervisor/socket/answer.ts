@@ -10,6 +10,7 @@ import type {
 } from '../../gen/internal/grantty/internal/v1/control_pb.js';
 import type { Supervisor, TerminalChange } from '../api.js';
 import { defined, name } from './arrival.js';
+import { encodeUnchanged } from './getCodec.js';
 import { unsound } from './protocol.js';
 import { decodeRequestMark, decodeSize, encodeSnapshot, encodeState } from './recordCodec.js';
 import type { RecordRevisions } from './recordMemory.js';
@@ -27,15 +28,21 @@ export type Result = NonNullable<MessageInitShape<typeof ReplySchema>['result']>
 
 const DONE: Result = { case: 'done', value: {} };
 
-/** The answer to `get`: without the record where the client has that very one. @throws as `answer` */
+/**
+ * The answer to `get`: without the record where the client has that very one, and as bytes where there
+ * is nothing else to say either. @throws as `answer`
+ */
 export async function answerGet(
   supervisor: Supervisor,
   { key, known }: Get,
   revisions: RecordRevisions,
-): Promise<Result> {
+  id: number,
+): Promise<Result | Uint8Array> {
   const found = await supervisor.get(decodeKey(key));
   if (found === undefined) return DONE;
   const revision = revisions.of(found.record);
+  const unchanged = revision === known ? encodeUnchanged(id, found, revision) : undefined;
+  if (unchanged !== undefined) return unchanged;
   const value = revision === known ? encodeState(found) : encodeSnapshot(found);
   return { case: 'snapshot', value: { ...value, revision } };
 }

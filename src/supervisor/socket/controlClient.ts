@@ -6,8 +6,10 @@ import {
   ReplySchema,
   RequestSchema,
 } from '../../gen/internal/grantty/internal/v1/control_pb.js';
+import type { TerminalKey } from '../api.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
+import { encodeGet } from './getCodec.js';
 import { MAX_PENDING_REQUESTS, MAX_WAITING_BYTES, unavailable, unsound } from './protocol.js';
 import { RecordMemory } from './recordMemory.js';
 
@@ -65,6 +67,12 @@ export class ControlClient {
 
   /** The id by which the call can be cancelled. @throws SUPERVISOR_UNAVAILABLE */
   start(call: Call, sink: Sink): number {
+    return this.#start(sink, (id) =>
+      this.#frames.post(RequestSchema, create(RequestSchema, { id, call })),
+    );
+  }
+
+  #start(sink: Sink, post: (id: number) => void): number {
     if (this.#lost) throw this.#lost;
     if (this.#pending.size >= MAX_PENDING_REQUESTS) {
       throw unavailable('too many calls wait for the supervisor');
@@ -73,9 +81,20 @@ export class ControlClient {
       throw unavailable('the supervisor does not read what it is asked');
     }
     const id = this.#freeId();
-    this.#frames.post(RequestSchema, create(RequestSchema, { id, call }));
+    post(id);
     this.#pending.set(id, sink);
     return id;
+  }
+
+  /** The answer to a `get` of one who has that revision of the record; 0: none. @throws as `call` */
+  get(key: TerminalKey, known: number): Promise<Result> {
+    return new Promise((resolve, failed) => {
+      const result = (answer: Result) => {
+        resolve(answer);
+        return false;
+      };
+      this.#start({ result, failed }, (id) => this.#frames.postBytes(encodeGet(id, key, known)));
+    });
   }
 
   /** Its sink hears nothing more. */

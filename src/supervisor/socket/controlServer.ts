@@ -39,7 +39,9 @@ export async function serveControl(
     try {
       if (call.case === 'get') {
         // By far the most frequent one.
-        reply(id, await answerGet(supervisor, call.value, revisions));
+        const answered = await answerGet(supervisor, call.value, revisions, id);
+        if (answered instanceof Uint8Array) frames.postBytes(answered);
+        else reply(id, answered);
         return;
       }
       for await (const result of answer(supervisor, call, over, scope)) {

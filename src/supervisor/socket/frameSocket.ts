@@ -64,8 +64,13 @@ export class FrameSocket {
 
   /** As `send`, but all that is posted in one turn of the event loop goes out in one write. */
   post<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): boolean {
+    return this.#socket.writable && this.postBytes(encode(schema, message));
+  }
+
+  /** As `post`, of a message that is encoded already, its size before it. It must not change. */
+  postBytes(bytes: Uint8Array): boolean {
     if (!this.#socket.writable) return false;
-    const bytes = encode(schema, message);
+    if (bytes.length > MAX_MESSAGE_BYTES) throw tooLarge(bytes.length);
     if (this.#posted.length === 0) setImmediate(() => this.#flush());
     this.#posted.push(bytes);
     this.#postedBytes += bytes.length;

@@ -102,7 +102,7 @@ class SocketSupervisor implements Supervisor {
   async get(key: TerminalKey): Promise<TerminalSnapshot | undefined> {
     const { client } = this.#link;
     const known = client.records.recall(key);
-    const result = await client.call({ case: 'get', value: { key, known: known?.revision ?? 0 } });
+    const result = await client.get(key, known?.revision ?? 0);
     if (result.case === 'done') return undefined;
     const value = resultOf(result, 'snapshot');
     const { revision } = value;

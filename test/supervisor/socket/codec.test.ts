@@ -1,10 +1,15 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { sizeDelimitedPeek } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
 import { errorReasons, GranttyError } from '../../../src/core/errors.js';
 import type { TerminalEvent } from '../../../src/core/event.js';
 import type { Name } from '../../../src/core/names.js';
 import { type TerminalRecord, terminalStates } from '../../../src/core/terminal.js';
-import { CreateSchema } from '../../../src/gen/internal/grantty/internal/v1/control_pb.js';
+import {
+  CreateSchema,
+  ReplySchema,
+  RequestSchema,
+} from '../../../src/gen/internal/grantty/internal/v1/control_pb.js';
 import { InputChunkSchema } from '../../../src/gen/internal/grantty/internal/v1/input_pb.js';
 import { OutputFrameSchema } from '../../../src/gen/internal/grantty/internal/v1/output_pb.js';
 import {
@@ -14,6 +19,7 @@ import {
 import type { CreateSpec, TerminalSnapshot } from '../../../src/supervisor/api.js';
 import { decodeItem, encodeItem } from '../../../src/supervisor/socket/eventCodec.js';
 import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
+import { encodeGet, encodeUnchanged } from '../../../src/supervisor/socket/getCodec.js';
 import { encodeChunk } from '../../../src/supervisor/socket/inputCodec.js';
 import { MAX_MESSAGE_BYTES } from '../../../src/supervisor/socket/protocol.js';
 import { decodeSnapshot, encodeSnapshot } from '../../../src/supervisor/socket/recordCodec.js';
@@ -250,5 +256,51 @@ describe('input that is written by hand', () => {
         },
       ),
     );
+  });
+});
+
+describe('the question for a terminal, and the answer that nothing has changed', () => {
+  const id = fc.integer({ min: 1, max: 0xffff_ffff });
+
+  it('ask and answer what the generated codec does', () => {
+    const key = fc.record(
+      { owner: anyName, id: anyName, uid: text },
+      { requiredKeys: ['owner', 'id'], noNullPrototype: true },
+    );
+    fc.assert(
+      fc.property(id, key, count, (number, asked, known) => {
+        const bytes = encodeGet(number, asked, known);
+        const { size: length, offset } = sizeDelimitedPeek(bytes);
+        expect(length).toBe(bytes.length - (offset ?? 0));
+        const value = { key: asked, known };
+        expect(fromBinary(RequestSchema, bytes.subarray(offset ?? 0))).toEqual(
+          fromBinary(
+            RequestSchema,
+            toBinary(
+              RequestSchema,
+              create(RequestSchema, { id: number, call: { case: 'get', value } }),
+            ),
+          ),
+        );
+      }),
+    );
+    fc.assert(
+      fc.property(id, record, count, count, count, (number, known, firstSeq, nextSeq, revision) => {
+        const snapshot = { record: known, firstSeq, nextSeq, attachments: [] };
+        const bytes = encodeUnchanged(number, snapshot, revision) ?? Buffer.alloc(0);
+        const { size: length, offset } = sizeDelimitedPeek(bytes);
+        expect(length).toBe(bytes.length - (offset ?? 0));
+        const value = { firstSeq, nextSeq, revision };
+        const result = { case: 'snapshot', value } as const;
+        expect(fromBinary(ReplySchema, bytes.subarray(offset ?? 0))).toEqual(
+          create(ReplySchema, { id: number, result }),
+        );
+      }),
+    );
+  });
+
+  it('is left to the generated codec where there is more to say', () => {
+    const snapshot = { record: {} as TerminalRecord, firstSeq: 1, nextSeq: 2, attachments: [] };
+    expect(encodeUnchanged(1, { ...snapshot, paused: 'log-quota' }, 3)).toBeUndefined();
   });
 });

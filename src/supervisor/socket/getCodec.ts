@@ -1,0 +1,74 @@
+/**
+ * The question that precedes every decision, and its usual answer, written by hand: each is asked
+ * thousands of times a second. Tests hold them against the generated decoders.
+ */
+import { putVarint, varintSize } from '../../core/varint.js';
+import type { TerminalKey, TerminalSnapshot } from '../api.js';
+
+/** Keys of fields: number << 3 | wire type (protobuf encoding, "Message Structure"). */
+const ID_KEY = (1 << 3) | 0;
+const GET_KEY = (10 << 3) | 2;
+const SNAPSHOT_KEY = (6 << 3) | 2;
+const GET = { key: (1 << 3) | 2, known: (2 << 3) | 1 };
+const KEY = { owner: (1 << 3) | 2, id: (2 << 3) | 2, uid: (3 << 3) | 2 };
+const SNAPSHOT = { firstSeq: (2 << 3) | 1, nextSeq: (3 << 3) | 1, revision: (6 << 3) | 1 };
+
+/** The key of a double, and the double. */
+const DOUBLE_BYTES = 9;
+
+/** A `Request` that asks for a terminal, its size before it. */
+export function encodeGet(
+  id: number,
+  { owner, id: name, uid }: TerminalKey,
+  known: number,
+): Buffer {
+  const key = textSize(owner) + textSize(name) + (uid === undefined ? 0 : textSize(uid));
+  const get = 1 + varintSize(key) + key + DOUBLE_BYTES;
+  const { bytes, begin } = message(id, GET_KEY, get);
+  let at = putVarint(bytes, bytes.writeUInt8(GET.key, begin), key);
+  at = putText(bytes, at, KEY.owner, owner);
+  at = putText(bytes, at, KEY.id, name);
+  if (uid !== undefined) at = putText(bytes, at, KEY.uid, uid);
+  putDouble(bytes, at, GET.known, known);
+  return bytes;
+}
+
+/**
+ * The `Reply` to one who has the record, its size before it; undefined where a snapshot has more to
+ * say than its seqs.
+ */
+export function encodeUnchanged(
+  id: number,
+  { firstSeq, nextSeq, attachments, paused }: TerminalSnapshot,
+  revision: number,
+): Buffer | undefined {
+  if (attachments.length > 0 || paused !== undefined) return undefined;
+  const { bytes, begin } = message(id, SNAPSHOT_KEY, 3 * DOUBLE_BYTES);
+  let at = putDouble(bytes, begin, SNAPSHOT.firstSeq, firstSeq);
+  at = putDouble(bytes, at, SNAPSHOT.nextSeq, nextSeq);
+  putDouble(bytes, at, SNAPSHOT.revision, revision);
+  return bytes;
+}
+
+/** A message with an id and one member of so many bytes, which is to be written from `begin` on. */
+function message(id: number, memberKey: number, size: number) {
+  const whole = 1 + varintSize(id) + 1 + varintSize(size) + size;
+  const bytes = Buffer.allocUnsafe(varintSize(whole) + whole);
+  let at = bytes.writeUInt8(ID_KEY, putVarint(bytes, 0, whole));
+  at = bytes.writeUInt8(memberKey, putVarint(bytes, at, id));
+  return { bytes, begin: putVarint(bytes, at, size) };
+}
+
+function textSize(text: string): number {
+  const size = Buffer.byteLength(text);
+  return 1 + varintSize(size) + size;
+}
+
+function putText(bytes: Buffer, start: number, key: number, text: string): number {
+  const at = putVarint(bytes, bytes.writeUInt8(key, start), Buffer.byteLength(text));
+  return at + bytes.write(text, at);
+}
+
+function putDouble(bytes: Buffer, start: number, key: number, value: number): number {
+  return bytes.writeDoubleLE(value, bytes.writeUInt8(key, start));
+}
