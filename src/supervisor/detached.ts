@@ -1,4 +1,5 @@
 /** A supervisor in a process of its own: the one of its state directory, until it is told to end. */
+import { existsSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -62,9 +63,15 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
   // Goes last, when the terminals have ended and their ends are on record.
   await using _ending = { [Symbol.asyncDispose]: () => removeMark(endingFile) };
   await using supervisor = await options.create();
+  const followsLost = existsSync(pidFile);
   // Before anybody can connect, so that who is served, and ends it then, finds it by the file.
   await writeFileAtomic(pidFile, `${process.pid}\n`);
-  await using _server = await serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
+  const serving = serveSupervisor(supervisor, { path, stateDirId: stateDir.id, log });
+  await using _server = await serving.catch(async (error: unknown) => {
+    // One that never served was not lost; one that was lost still is.
+    if (!followsLost) await removeMark(pidFile);
+    throw error;
+  });
   try {
     log.info({ path, pid: process.pid, stateDir: stateDir.path }, 'supervising');
     options.onReady?.(path);

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -124,6 +124,33 @@ describe('a detached supervisor', () => {
       await supervising;
     }
     expect(existsSync(join(stateDir, 'supervisor.pid'))).toBe(false);
+  });
+
+  it('counts as lost, when it cannot be connected to, only where one before it does', async () => {
+    const dir = await openStateDir(stateDir);
+    await mkdir(join(stateDir, 'supervisor'), 0o700);
+    await writeFile(supervisorSocket(dir.path), 'in the way');
+    const options: InProcessOptions = {
+      stateDir: dir.path,
+      stateDirId: dir.id,
+      isolation: { mode: 'shared-uid', owners: 'any' },
+      version: 'test',
+      log,
+      locator: () => 'test:',
+    };
+    const supervising = () =>
+      superviseDetached({
+        stateDir: dir,
+        log,
+        signal: new AbortController().signal,
+        create: () => createInProcessSupervisor(options),
+      });
+    const pidFile = join(stateDir, 'supervisor.pid');
+    await expect(supervising()).rejects.toThrow('is not a socket');
+    expect(existsSync(pidFile)).toBe(false);
+    await writeFile(pidFile, '4194304\n', { mode: 0o600 });
+    await expect(supervising()).rejects.toThrow('is not a socket');
+    expect(existsSync(pidFile)).toBe(true);
   });
 
   it('leaves no grace to its terminals when it is told twice', async () => {
