@@ -113,6 +113,35 @@ describe('input over the supervisor’s socket', () => {
     peer.socket.destroy();
     await ended;
   });
+
+  it('acknowledges in one message what was settled together, and nothing twice', async () => {
+    const channel = new FakeChannel();
+    await using over = await served(fakeSupervisor({ attach: async () => channel }));
+    const peer = await rawPeer(over.path);
+    await greetForInput(peer);
+    const acks = async (index: number) => fromBinary(InputAckSchema, await peer.body(index));
+    for (const number of [1, 2, 3, 4]) {
+      peer.socket.write(chunk({ number, data: bytes('x'), notAfter: 9e15 }));
+    }
+    await channel.arrived(4);
+    const [first, second, third, fourth] = channel.sent;
+    first?.take();
+    second?.take();
+    expect(await acks(1)).toMatchObject({ through: 2, taken: 2, failed: 0 });
+    third?.take();
+    fourth?.refuse(new GranttyError('GRANT_REVOKED', 'revoked'));
+    expect(await acks(2)).toMatchObject({ through: 4, taken: 3, failed: 4 });
+    for (const number of [5, 6, 7]) {
+      peer.socket.write(chunk({ number, data: bytes('x'), notAfter: 9e15 }));
+      await channel.arrived(number);
+      channel.sent[number - 1]?.take();
+      expect(await acks(number - 2)).toMatchObject({ through: number, failed: 0 });
+    }
+    peer.socket.write(chunk({ end: true }));
+    await peer.closed;
+    expect(await acks(6)).toMatchObject({ ended: true });
+    expect(peer.bodies).toHaveLength(7);
+  });
 });
 
 function greetForInput(peer: RawPeer) {
