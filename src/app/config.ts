@@ -178,7 +178,10 @@ export type Configuration = z.infer<typeof configuration>;
 export async function readConfiguration(file: string): Promise<Configuration> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw configurationError(file, [
-      { text: `the configuration cannot be read: ${fileFailure(error)}` },
+      {
+        text: `the configuration cannot be read: ${fileFailure(error)}`,
+        remedy: 'give the path of a YAML file that this user can read',
+      },
     ]);
   });
   return parseConfiguration(file, text);

@@ -1,6 +1,7 @@
 /** The state directory while this process is the one that serves from it. */
 import { join } from 'node:path';
-import { acquireLock } from '../store/lock.js';
+import { errorCode } from '../core/errors.js';
+import { acquireLock, type LockHolder } from '../store/lock.js';
 import { openStateDir, type StateDir } from '../store/stateDir.js';
 
 /** One server for each directory. Whoever supervises it holds a lock of its own. */
@@ -14,6 +15,15 @@ export type HeldStateDir = StateDir & AsyncDisposable;
  */
 export async function holdStateDir(path: string): Promise<HeldStateDir> {
   const stateDir = await openStateDir(path);
-  const lock = await acquireLock(join(stateDir.path, SERVER_LOCK));
+  const lock = await acquireLock(join(stateDir.path, SERVER_LOCK)).catch((error: Error) => {
+    throw errorCode(error) === 'ELOCKED' ? servedElsewhere(error) : error;
+  });
   return { ...stateDir, [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose]() };
+}
+
+/** What a start says that finds another server there. */
+export function servedElsewhere({ message }: Pick<LockHolder, 'message'>): Error {
+  return new Error(
+    `${message}: another server serves from this state directory; end that one first, or give another by --state-dir`,
+  );
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import { lockHolder } from '../store/lock.js';
 import { ConfigurationError } from './configurationError.js';
-import { SERVER_LOCK } from './heldStateDir.js';
+import { SERVER_LOCK, servedElsewhere } from './heldStateDir.js';
 import { formatAddress, type ListenAddress } from './listen.js';
 
 const mistakes: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ export async function requireFreeAddress(address: ListenAddress, stateDir: strin
     await once(server, 'listening');
   } catch (error) {
     const holder = await lockHolder(join(stateDir, SERVER_LOCK)).catch(() => undefined);
-    throw holder ? new Error(holder.message) : listenFailure(address, error);
+    throw holder ? servedElsewhere(holder) : listenFailure(address, error);
   } finally {
     if (server.listening) {
       server.close();

@@ -88,6 +88,9 @@ export function parseAction(text: string): Capability {
 /** `now`, a date and time as RFC 3339 has it, or seconds since the Unix epoch. In milliseconds. */
 export function parseTime(option: string, text: string): number {
   if (text === 'now') return Date.now();
+  if (/^\d{4}$/.test(text)) {
+    throw new UsageError(`${option} "${text}" would be seconds after 1970: write ${text}-01-01`);
+  }
   const ms = /^\d{1,12}(\.\d+)?$/.test(text) ? Number(text) * 1000 : dateOf(text);
   if (Number.isFinite(ms)) return ms;
   throw new UsageError(

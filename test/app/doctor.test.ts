@@ -148,12 +148,12 @@ describe('the host', () => {
         check: 'configuration',
         level: 'fail',
         found: expect.stringMatching(/^\S+config\.yaml: listen must be HOST:PORT/),
-        advice: 'see "Configuration", listen in docs/operations.md',
+        advice: 'see listen under "Configuration" in docs/operations.md',
       },
       expect.objectContaining({ found: `${file}: audience is required` }),
       expect.objectContaining({
         found: `${file}: tls.key is required`,
-        advice: 'see "Configuration", tls in docs/operations.md',
+        advice: 'see tls under "Configuration" in docs/operations.md',
       }),
       expect.objectContaining({ found: `${file}: issuers is required` }),
     ]);

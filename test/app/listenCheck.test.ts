@@ -39,7 +39,7 @@ describe('an address to listen on', () => {
     await using _held = await holdStateDir(dir.path);
     const { port, close } = await listening();
     await expect(requireFreeAddress({ host: '127.0.0.1', port }, dir.path)).rejects.toThrow(
-      `server.lock is locked by process ${process.pid}`,
+      `server.lock is locked by process ${process.pid}: another server serves from this state directory; end`,
     );
     await close();
   });

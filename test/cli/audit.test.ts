@@ -169,6 +169,11 @@ describe('ctx audit', () => {
     const { stdout: helpers } = await ctx('did', '--actor', 'helper');
     expect(helpers.trimEnd().split('\n')).toHaveLength(1);
     expect(helpers).toContain('alice acted by helper');
+    expect(await ctx('did', '--actor', 'nobody')).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: `ctx: nothing in ${made.dir} answers that\n`,
+    });
     const { stdout: reasons } = await ctx('why', 'stranger');
     expect(reasons).toMatch(/alike +2 more until .*, told the same decision id/);
   });

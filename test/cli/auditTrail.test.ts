@@ -46,9 +46,12 @@ describe('the trail', () => {
 });
 
 describe('a time', () => {
-  it.each(['2025-01-01T12:00', 'yesterday', ''])('%j is none that means one time alone', (text) => {
-    expect(() => parseTime('--at', text)).toThrow(UsageError);
-  });
+  it.each(['2025-01-01T12:00', '2025', 'yesterday', ''])(
+    '%j is none that means one time alone',
+    (text) => {
+      expect(() => parseTime('--at', text)).toThrow(UsageError);
+    },
+  );
 });
 
 describe('an action', () => {

@@ -60,8 +60,8 @@ async function validityFindings({ tls }: Configuration, now: number): Promise<Fi
 
 function findingOf(file: string, { key, text, remedy }: ConfigurationProblem): Finding {
   const [top] = key?.split(/[.[]/) ?? [];
-  const place = top === undefined ? '' : `, ${top}`;
-  const advice = remedy ?? `see "Configuration"${place} in docs/operations.md`;
+  const place = top === undefined ? '' : `${top} under `;
+  const advice = remedy ?? `see ${place}"Configuration" in docs/operations.md`;
   return fail(CHECK, `${file}: ${text}`, advice);
 }
 

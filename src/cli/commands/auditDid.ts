@@ -12,7 +12,7 @@ import {
   withTrailFlags,
 } from '../auditTrail.js';
 import { ExitCode } from '../exitCode.js';
-import { writeLine } from '../output.js';
+import { note, writeLine } from '../output.js';
 import { plain } from '../table.js';
 
 interface Flags
@@ -52,9 +52,13 @@ export function auditDidCommand(): Command {
           ...(to !== undefined && { toMs: parseTime('--to', to) }),
         };
         const { did } = await import('../../audit/did.js');
-        for await (const deed of did(await believableTrail(flags), question)) {
+        const dir = await believableTrail(flags);
+        let found = false;
+        for await (const deed of did(dir, question)) {
+          found = true;
           await writeLine(json ? JSON.stringify(deed) : toText(deed));
         }
+        if (!found) note(`nothing in ${dir} answers that`);
         return ExitCode.OK;
       }),
     );

@@ -4,7 +4,7 @@ import type { TreeNode } from '../../audit/lineageTree.js';
 import { action } from '../action.js';
 import { believableTrail, formatTime, type TrailFlags, withTrailFlags } from '../auditTrail.js';
 import { ExitCode } from '../exitCode.js';
-import { writeLine } from '../output.js';
+import { note, writeLine } from '../output.js';
 import { plain } from '../table.js';
 
 export function auditTreeCommand(): Command {
@@ -15,7 +15,9 @@ export function auditTreeCommand(): Command {
   ).action(
     action(async (jti: string | undefined, flags: TrailFlags) => {
       const { lineageTree } = await import('../../audit/lineageTree.js');
-      const roots = await lineageTree(await believableTrail(flags), jti);
+      const dir = await believableTrail(flags);
+      const roots = await lineageTree(dir, jti);
+      if (roots.length === 0) note(`no line of delegation in ${dir} answers that`);
       if (flags.json) await writeLine(JSON.stringify(roots));
       else for (const root of roots) await writeTree(root, '');
       return ExitCode.OK;
