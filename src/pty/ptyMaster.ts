@@ -23,8 +23,15 @@ const LONGEST_DRAIN_MS = 2_000;
 /** Milliseconds between two looks. A read that finds nothing throws, so not too often. */
 const DRAIN_INTERVAL_MS = 10;
 
+/**
+ * Bytes that one read of a terminal brings while more is there: the line discipline's buffer less one
+ * (N_TTY_BUF_SIZE, n_tty.c). A read that fills its buffer the event loop (libuv) follows by another at
+ * once, up to 32 of them; a partial one by a look at what else is ready, which costs as much as the read.
+ */
+const READ_BYTES = 4095;
+
 /** Every terminal reads into it: a read and the use of what it brought are one synchronous step. */
-const sharedBuffer = Buffer.allocUnsafeSlow(64 * 1024);
+const sharedBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /**
  * Owns both descriptors. The slave is held open because the event loop (libuv) ends a stream on a

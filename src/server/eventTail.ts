@@ -19,7 +19,7 @@ export async function* eventsAfter(
     const last = feed.lastSeq;
     if (cursor < last) {
       const before = cursor;
-      for await (const events of log.read(cursor + 1, last)) {
+      for await (const events of log.read(cursor + 1, last, { ahead: true })) {
         cursor = events.at(-1)?.seq ?? cursor;
         yield events;
         if (stop.aborted) return;

@@ -39,23 +39,45 @@ describe('a log reader', () => {
         arbitraryLog(1, 14, 3),
         fc.option(fc.integer({ min: 50, max: 2_000 }), { nil: undefined }),
         fc.integer({ min: 1, max: 3_000 }),
-        async (events, maxBytes, batchBytes) => {
+        fc.boolean(),
+        async (events, maxBytes, batchBytes, ahead) => {
+          const options = { batchBytes, ahead };
           await using dir = await temporaryDir();
           writeFileSync(join(dir.path, 'events.jsonl'), encodeEvents(events.slice(0, 1)));
           await writeLog(dir.path, events.slice(1), maxBytes);
           const last = events.length + 2;
           for (let from = 3; from <= last + 1; from++) {
             const suffix = events.slice(from - 3).map(plain);
-            expect((await readAll(dir.path, from, last, { batchBytes })).map(plain)).toEqual(
-              suffix,
-            );
+            expect((await readAll(dir.path, from, last, options)).map(plain)).toEqual(suffix);
           }
-          const middle = await readAll(dir.path, 3, last - 1, { batchBytes });
+          const middle = await readAll(dir.path, 3, last - 1, options);
           expect(middle.map(plain)).toEqual(events.slice(0, -1).map(plain));
         },
       ),
       { numRuns: 60 },
     );
+  });
+
+  it('that reads ahead tells what is unsound when its turn comes, and nobody who stops before', async () => {
+    await using dir = await temporaryDir();
+    await writeLog(dir.path, outputs(1, 2));
+    const file = join(dir.path, 'events.jsonl');
+    const [first, second] = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, `${first}\n{${second}\n`);
+    const options = { batchBytes: 1, ahead: true };
+    await using reader = await LogReader.open(dir.path);
+    const seqs: number[] = [];
+    const readOn = async () => {
+      for await (const [event] of reader.read(1, 2, options)) seqs.push(event?.seq ?? 0);
+    };
+    await expect(readOn()).rejects.toThrow(SyntaxError);
+    expect(seqs).toEqual([1]);
+    const before = readdirSync('/proc/self/fd').length;
+    for await (const [event] of reader.read(1, 2, options)) {
+      expect(event?.seq).toBe(1);
+      break;
+    }
+    expect(readdirSync('/proc/self/fd')).toHaveLength(before);
   });
 
   it('goes on from where its last reading stopped, and back when it is asked to', async () => {

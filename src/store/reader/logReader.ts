@@ -10,6 +10,11 @@ import { LogPart, requireSeq, whenGone } from './logPart.js';
 export interface ReadOptions {
   /** Bytes of the file that one batch comes from, about; by default and at most 384 KiB. */
   readonly batchBytes?: number;
+  /**
+   * What comes next is read while the consumer is at work: quicker for who only looks, and a batch
+   * more in memory for who waits.
+   */
+  readonly ahead?: boolean;
   /** Ends the reading: the iteration throws its reason. */
   readonly signal?: AbortSignal;
 }
@@ -56,20 +61,28 @@ export class LogReader implements AsyncDisposable {
     throughSeq: number,
     options: ReadOptions = {},
   ): AsyncGenerator<TerminalEvent[], void, undefined> {
-    const { batchBytes = LINE_BUFFER_BYTES, signal } = options;
+    const { batchBytes = LINE_BUFFER_BYTES, ahead: isAhead = false, signal } = options;
     this.#requireOpen();
     signal?.throwIfAborted();
     if (fromSeq > throughSeq) return;
     let part = await LogPart.openFor(this.#dir, fromSeq);
+    let ahead: Promise<Batch> | undefined;
     try {
       let place = await this.#placeIn(part, fromSeq, signal);
       while (place.seq >= fromSeq && place.seq <= throughSeq) {
         signal?.throwIfAborted();
-        const { events, next } = await readBatch(part, place, throughSeq, batchBytes);
+        const { events, next } = await (ahead ?? readBatch(part, place, throughSeq, batchBytes));
+        ahead = undefined;
         if (next.offset > place.offset) {
           place = next;
           this.#reached = { ...place, part: part.firstSeq };
-          if (events.length > 0) yield events;
+          if (events.length === 0) continue;
+          if (isAhead && place.seq <= throughSeq) {
+            ahead = readBatch(part, place, throughSeq, batchBytes);
+            // Told when it is awaited.
+            ahead.catch(() => {});
+          }
+          yield events;
           continue;
         }
         const following = await LogPart.openFor(this.#dir, place.seq);
@@ -80,6 +93,7 @@ export class LogReader implements AsyncDisposable {
         place = await part.locate(place.seq, signal);
       }
     } finally {
+      await ahead?.catch(() => {});
       await part.close();
     }
   }
@@ -140,13 +154,18 @@ export class LogReader implements AsyncDisposable {
   }
 }
 
-/** The events at `place`, and where those after them begin: at `place` still, when none is there. */
+/** The events at a place, and where those after them begin: at that place still, when none is there. */
+interface Batch {
+  readonly events: TerminalEvent[];
+  readonly next: LogPlace;
+}
+
 async function readBatch(
   part: LogPart,
   place: LogPlace,
   throughSeq: number,
   batchBytes: number,
-): Promise<{ readonly events: TerminalEvent[]; readonly next: LogPlace }> {
+): Promise<Batch> {
   const events: TerminalEvent[] = [];
   let { seq } = place;
   const take: TakeLine = (line, start, end, offset) => {
