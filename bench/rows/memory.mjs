@@ -7,13 +7,16 @@ const KIB = 1024;
 const TARGET_KIB = 60;
 /** The most live terminals of one owner. */
 const PER_OWNER = 64;
-/** Terminals or watchers that are there before the first look, so that what is made once is made. */
-const WARM_UP = 16;
+/** Terminals that are there before the first look: with the first hundred the heaps grow to their size, once. */
+const WARM_UP = 128;
+/** The same where they are all one owner's, and of watchers. */
+const FEW = 16;
 
 export async function measure(bench) {
   // Many owners need root. Without it the figure comes from few terminals and is coarse.
   const byUid = process.getuid() === 0;
-  const count = byUid ? bench.size(4, 1) * PER_OWNER : PER_OWNER - WARM_UP - 1;
+  const warmUp = byUid ? bench.size(WARM_UP, FEW) : FEW;
+  const count = byUid ? bench.size(6, 1) * PER_OWNER : PER_OWNER - FEW - 1;
   const terminals = async (command) => {
     const server = await startServer(bench, { byUid, memory: true });
     const create = (id, first, number) => {
@@ -23,7 +26,7 @@ export async function measure(bench) {
       const flags = { id, owners: owners.join(','), count: number, parallel: 8 };
       return ask(bench, server, 'create', flags, command);
     };
-    await create('warm', 20_000, WARM_UP);
+    await create('warm', 20_000, warmUp);
     await settle(bench);
     const before = await server.memory();
     await create('idle', 20_100, count);
@@ -40,7 +43,11 @@ export async function measure(bench) {
   row('memory per idle terminal', await terminals(['/bin/sh', '-c', sleep]), count);
   const printed = bench.size(1, 0.1) * KIB * KIB;
   const print = `head -c ${printed} /dev/zero; ${sleep}`;
-  row('memory per idle terminal, 1 MiB of log', await terminals(['/bin/sh', '-c', print]), count);
+  // What the flood of that output has left free in the heaps comes and goes; what is alive does not.
+  const { resident, alive } = await terminals(['/bin/sh', '-c', print]);
+  const note = `resident: ${resident.toFixed(1)} KiB; over ${count}`;
+  const name = 'memory per idle terminal with 1 MiB of log, alive in heap and buffers';
+  bench.row(rowOf({ name, unit: 'KiB', ours: [alive], atMost: TARGET_KIB, note }));
 
   const watchers = bench.size(1000, 50);
   const server = await startServer(bench, { memory: true });
@@ -52,7 +59,7 @@ export async function measure(bench) {
     await lineOf(child, child.stdout, (line) => line === 'held');
   };
   // Connections are not watchers: as many again come with the streams that count.
-  await hold(WARM_UP * 5);
+  await hold(FEW * 5);
   await settle(bench);
   const before = await server.memory();
   await hold(watchers);
