@@ -2,6 +2,7 @@
 import type { AttachEvent, Attachment } from '../client/attachment.js';
 import type { Client } from '../client/connect.js';
 import { counted } from '../core/counted.js';
+import { ErrorReason } from '../gen/public/grantty/v1/errors_pb.js';
 import { AttachFrameKind, type Denied } from '../gen/public/grantty/v1/stream_pb.js';
 import { AttachmentKind, type ExitStatus } from '../gen/public/grantty/v1/terminal_pb.js';
 import { DetachScanner } from './detachKeys.js';
@@ -33,6 +34,8 @@ export interface TerminalName {
 
 /** Bytes of `recent` history: many screens, and no wait. */
 const RECENT_BYTES = 256n * 1024n;
+
+const ENDED_NOTE = 'its process has ended before; "ctx terminal start" runs the command again';
 
 /** The person has pressed the detach keys. */
 class Detached extends Error {}
@@ -149,6 +152,8 @@ async function showOutput(
         break;
       case 'exited':
         status = event.value.status;
+        // What a person sees then is history, and no key does anything.
+        if (isReplay && event.value.seq < liveFrom) screen.note(ENDED_NOTE);
         break;
       case 'denied':
         tellOnce(told, event.value, screen);
@@ -164,6 +169,8 @@ async function showOutput(
 /** Each kind of refusal once: a person without the right to type does not want a line per key. */
 function tellOnce(told: Set<string>, denied: Denied, screen: Screen): void {
   const kind = AttachFrameKind[denied.frame]?.toLowerCase() ?? 'frame';
+  // Nobody asked for the size of what has ended: we follow the window by ourselves.
+  if (kind !== 'input' && denied.reason === ErrorReason.TERMINAL_EXITED) return;
   const key = `${kind} ${denied.reason}`;
   if (told.has(key)) return;
   told.add(key);

@@ -447,6 +447,19 @@ describe('ctx on a terminal', () => {
     expect(person.output).toContain('\x1b[?1000l');
   });
 
+  it('says of a terminal that has ended that it has, and nothing of a size that it no longer has', async () => {
+    {
+      await using person = new Person([...RUN, 't7', '--', '/bin/sh', '-c', 'echo over; exit 6']);
+      await person.pty.exit;
+      expect(person.output).not.toContain('has ended before');
+    }
+    await using again = new Person(['terminal', 'attach', 'terminal-p-t7']);
+    expect(await again.pty.exit).toMatchObject({ exitCode: 6 });
+    expect(again.output).toContain('over');
+    expect(again.output).toContain('its process has ended before; "ctx terminal start"');
+    expect(again.output).not.toContain('refused');
+  });
+
   it('answers no question of the history a second time', async () => {
     {
       await using person = new Person([...RUN, 't4', '--', '/bin/sh']);
