@@ -84,7 +84,10 @@ async function reach(options: OutsideOptions, link: Link): Promise<Supervisor> {
     }
     if (!mayStart && !waits) {
       waits = true;
-      logger.warn({ path: link.path, patienceMs }, 'no supervisor answers yet; waiting for it');
+      logger.warn(
+        { path: link.path, patienceMs },
+        `no supervisor answers yet; waiting for it: ${howToStart(options)}`,
+      );
     }
     if (mayStart && !runs(child)) {
       const free = await isFree(stateDir);
@@ -146,14 +149,16 @@ async function isFree(stateDir: StateDir): Promise<boolean> {
   return (await lockHolder(join(stateDir.path, SUPERVISOR_LOCK))) === undefined;
 }
 
-function absent(
-  error: unknown,
-  { stateDir, superviseArguments, patienceMs = START_PATIENCE_MS }: OutsideOptions,
-): Error {
+function absent(error: unknown, options: OutsideOptions): Error {
+  const { stateDir, patienceMs = START_PATIENCE_MS } = options;
   return new Error(
-    `no supervisor answered at ${supervisorSocket(stateDir.path)} within ${patienceMs / 1000} s, and with --supervisor external none is started: start it ("ctx ${superviseArguments.join(' ')}", or its unit), or leave the flag out`,
+    `no supervisor answered at ${supervisorSocket(stateDir.path)} within ${patienceMs / 1000} s, and with --supervisor external none is started: ${howToStart(options)}, or leave the flag out`,
     { cause: error },
   );
+}
+
+function howToStart({ superviseArguments }: OutsideOptions): string {
+  return `start it ("ctx ${superviseArguments.join(' ')}", or its unit)`;
 }
 
 function unfit(refusal: SupervisorRefusal, options: OutsideOptions): Error {

@@ -78,7 +78,9 @@ async function requireOurs(path: string): Promise<void> {
   const { uid } = await requireUnsharedDirectory(path);
   const me = process.geteuid?.();
   if (me === 0 || uid === me) return;
-  throw new Error(`${path} belongs to user ${uid}; the state directory must be our own`);
+  throw new Error(
+    `${path} belongs to user ${uid}: serve as that user, or give another by --state-dir`,
+  );
 }
 
 async function readIdentity(path: string): Promise<string> {

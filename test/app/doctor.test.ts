@@ -200,8 +200,13 @@ policy: policies
     expect((await found(dir)).get('supervisor')).toMatchObject({
       level: 'fail',
       found: `none runs, and the server (process ${process.pid}) waits for it`,
-      advice: expect.stringContaining(`ctx supervise --state-dir ${dir}`),
+      advice: expect.stringContaining(`"ctx supervise --config FILE --state-dir ${dir}"`),
     });
+    await mkdir(join(dir, 'dev'));
+    expect((await found(dir)).get('supervisor')?.advice).toContain(
+      `"ctx supervise --dev --state-dir ${dir}"`,
+    );
+    await rm(join(dir, 'dev'), { recursive: true });
     const lock = join(dir, 'supervisor.lock');
     const other = spawn('flock', [lock, 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] });
     try {

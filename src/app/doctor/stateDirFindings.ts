@@ -106,7 +106,9 @@ async function supervisorFindings(stateDir: string): Promise<Finding[]> {
   const supervisor = await holderOf(SUPERVISOR_LOCK);
   if (supervisor === undefined) {
     const found = `none runs, and the server (${processOf(server)}) waits for it`;
-    const advice = `start it: "ctx supervise --state-dir ${stateDir}" with the server's --config, or its unit`;
+    const mode = (await exists(join(stateDir, 'dev'))) ? '--dev' : '--config FILE';
+    const command = `ctx supervise ${mode} --state-dir ${stateDir}`;
+    const advice = `start it: "${command}", or its unit; a server without --supervisor external does that by itself`;
     return [fail(SUPERVISOR_CHECK, found, advice)];
   }
   // One in the server's own process has no socket.
