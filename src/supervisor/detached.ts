@@ -73,7 +73,7 @@ export async function superviseDetached(options: DetachedOptions): Promise<void>
     throw error;
   });
   try {
-    log.info({ path, pid: process.pid, stateDir: stateDir.path }, 'supervising');
+    log.info({ path, stateDir: stateDir.path }, 'supervising');
     options.onReady?.(path);
     await toldToEnd(supervisor, options);
     log.info({}, 'the supervisor ends');

@@ -80,7 +80,8 @@ async function serveConnection(
   options: ServeOptions,
 ): Promise<void> {
   const { log, handshakeMs = HANDSHAKE_MS } = options;
-  const hello = await firstMessage(frames, HelloSchema, handshakeMs, (message) => message);
+  const hello = await greeting(frames, handshakeMs);
+  if (hello === undefined) return;
   try {
     checkHello(hello, options);
     const { purpose } = hello;
@@ -102,6 +103,16 @@ async function serveConnection(
     );
     frames.close();
     await frames.closed;
+  }
+}
+
+/** Undefined of who connects and leaves again: to see whether anybody listens is no fault. */
+async function greeting(frames: FrameSocket, timeoutMs: number): Promise<Hello | undefined> {
+  try {
+    return await firstMessage(frames, HelloSchema, timeoutMs, (message) => message);
+  } catch (error) {
+    if ((await frames.closed) === undefined) return undefined;
+    throw error;
   }
 }
 

@@ -66,6 +66,24 @@ describe('the greeting on the supervisor’s socket', () => {
     await Promise.all([silent.closed, half.closed]);
   });
 
+  it('warns of a connection that breaks it off, not of one that only looks whether anybody listens', async () => {
+    await using directory = await socketDir();
+    const { path } = directory;
+    const warned: unknown[] = [];
+    const warning = { ...log, warn: (fields: object) => void warned.push(fields) };
+    const server = await serveSupervisor(nobody, { path, stateDirId, log: warning });
+    const look = await rawPeer(path);
+    look.socket.end();
+    await look.closed;
+    const half = await rawPeer(path);
+    half.socket.end(hello({}).subarray(0, 5));
+    await half.closed;
+    await server[Symbol.asyncDispose]();
+    expect(warned).toEqual([
+      { err: expect.objectContaining({ message: expect.stringContaining('half a message') }) },
+    ]);
+  });
+
   it('does not take another program for the supervisor', async () => {
     await using directory = await socketDir();
     const { path } = directory;
