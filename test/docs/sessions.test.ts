@@ -1,15 +1,18 @@
 /** docs/sessions.md against what it describes: its loops are run as they stand there. */
 import { readFile } from 'node:fs/promises';
+import { openOwnSupervisor } from '../../src/app/ownSupervisor.js';
+import { openSessions, type SessionsOptions } from '../../src/app/sessions.js';
 import { WaitReason } from '../../src/gen/public/grantty/v1/session_service_pb.js';
 import { AgentScope } from '../../src/session/agent.js';
-import { startSessions } from '../session/liveSessions.js';
+import { startSessions, workerEntry } from '../session/liveSessions.js';
+import { temporaryDir } from '../store/temporaryDir.js';
 import { plainBash } from '../support/plainBash.js';
 import { name, owner } from '../support/registry.js';
 import { startService } from '../support/service.js';
 
 const page = await readFile(new URL('../../docs/sessions.md', import.meta.url), 'utf8');
 const loops = [...page.matchAll(/^```ts\n(.*?)^```/gms)].map(([, block = '']) => block);
-const [inProcess = '', overGrpc = ''] = loops;
+const [inProcess = '', around = '', overGrpc = ''] = loops;
 
 type AsyncCode = (...values: readonly unknown[]) => Promise<unknown>;
 const AsyncFunction = (async () => {}).constructor as new (...parts: string[]) => AsyncCode;
@@ -31,7 +34,7 @@ function scripted(texts: readonly string[]) {
 describe('an agent’s loop of docs/sessions.md', () => {
   it('has ten lines at most', () => {
     const lines = loops.map((code) => code.trimEnd().split('\n').length);
-    expect(lines.map((count) => count <= 10)).toEqual([true, true]);
+    expect(lines.map((count) => count <= 10)).toEqual([true, true, true]);
   });
 
   it('runs with the library as it stands there', async () => {
@@ -47,6 +50,28 @@ describe('an agent’s loop of docs/sessions.md', () => {
     ]);
     const all = await live.supervisor.list();
     expect(all.map(({ record }) => record.state)).toEqual(['exited']);
+  });
+
+  it('runs within what it stands in, which leaves nothing open', async () => {
+    await using dir = await temporaryDir();
+    const { shown, model } = scripted(['echo one']);
+    await run(around.replace('// … the loop', inProcess), {
+      AgentScope,
+      openSessions: (options: SessionsOptions) =>
+        openSessions({ ...options, workerEntry, bash: plainBash }),
+      openOwnSupervisor,
+      stateDir: dir.path,
+      owner: String(process.getuid?.()),
+      name: 'loop',
+      cwd: '/tmp',
+      model,
+    });
+    expect(shown).toEqual([
+      expect.stringMatching(/[#$] $/),
+      expect.stringMatching(/^echo one\none\n.*[#$] \n\[stdin_read\]$/),
+    ]);
+    // Its lock is free again.
+    await using _next = await openOwnSupervisor({ stateDir: dir.path });
   });
 
   it('runs over gRPC as it stands there', async () => {
