@@ -42,7 +42,8 @@ export function openSessions(options: SessionsOptions): Sessions {
   const events = new LogEvents(supervisor, async (key) => {
     const terminal = await supervisor.get(key);
     if (!terminal) throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
-    return LogReader.open(resourceDir(stateDir, terminal.record));
+    const { record } = terminal;
+    return LogReader.open(resourceDir(stateDir, record), record.uid);
   });
   const workers = new ScreenWorkers(workerEntry ? { entry: workerEntry } : {});
   const screens = new Screens({ source: events, workers, clock });

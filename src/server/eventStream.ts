@@ -43,7 +43,7 @@ export async function serveEvents(context: ServerContext, events: EventStream): 
   const { permit } = standing;
   const terminal = stored(permit);
   const untilExit = isUntilExit(events.until);
-  const openLog = () => LogReader.open(resourceDir(stateDir, permit.target));
+  const openLog = () => LogReader.open(resourceDir(stateDir, permit.target), terminal.record.uid);
 
   const feed = follow ? await hub.join(terminal) : undefined;
   try {

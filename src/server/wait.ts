@@ -110,7 +110,7 @@ async function meet(
   let rested = false;
   let cancelRest = () => {};
   try {
-    const openLog = () => LogReader.open(resourceDir(stateDir, record));
+    const openLog = () => LogReader.open(resourceDir(stateDir, record), record.uid);
     for await (const events of eventsAfter(feed, after, openLog, enough.signal)) {
       const exit = events.find(
         (event): event is ExitEvent =>

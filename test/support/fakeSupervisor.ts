@@ -10,6 +10,7 @@ import type { ExitStatus, TerminalEvent, TerminalSize } from '../../src/core/eve
 import type { Name } from '../../src/core/names.js';
 import { isLive, type TerminalRecord } from '../../src/core/terminal.js';
 import { EventLog } from '../../src/store/eventLog.js';
+import { writeRecord } from '../../src/store/metadata.js';
 import { resourceDir } from '../../src/store/paths.js';
 import type {
   AttachmentInfo,
@@ -63,6 +64,7 @@ export class FakeTerminal {
   async open(): Promise<void> {
     const dir = resourceDir(this.stateDir, this.record);
     await mkdir(dir, { recursive: true, mode: 0o700 });
+    await writeRecord(dir, this.record, { sync: false });
     this.#log = await EventLog.open(dir);
   }
 

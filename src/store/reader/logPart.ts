@@ -168,7 +168,11 @@ function trimmed(seq: number, oldest: number): GranttyError {
  */
 export function whenGone(error: unknown): never {
   if (errorCode(error) !== 'ENOENT') throw error;
-  throw new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
+  throw deleted();
+}
+
+export function deleted(): GranttyError {
+  return new GranttyError('TERMINAL_NOT_FOUND', 'there is no such terminal');
 }
 
 function noLog(dir: string): Error {

@@ -4,6 +4,7 @@ import { decodeLine, MAX_LINE_BYTES } from '../eventCodec.js';
 import { requireDirectory } from '../files.js';
 import { LINE_BUFFER_BYTES, type TakeLine, takeLines, takeLinesBack } from '../lines.js';
 import type { LogPlace } from '../logIndex.js';
+import { Incarnation } from './incarnation.js';
 import { withLineBuffer } from './lineBuffers.js';
 import { LogPart, requireSeq, whenGone } from './logPart.js';
 
@@ -26,28 +27,49 @@ export interface ReadOptions {
  */
 export class LogReader implements AsyncDisposable {
   readonly #dir: string;
+  readonly #owner: Incarnation | undefined;
   /** Where the last iteration stopped, and in which part: the next one mostly goes on there. */
   #reached: (LogPlace & { readonly part: number | undefined }) | undefined;
   #closed = false;
 
-  private constructor(dir: string) {
+  private constructor(dir: string, uid: string | undefined) {
     this.#dir = dir;
+    this.#owner = uid === undefined ? undefined : new Incarnation(dir, uid);
   }
 
   /**
+   * Reads nothing of another incarnation of the terminal than that with `uid`. Absent: of whichever is
+   * there, for who reads a directory that is in nobody's use.
    * @throws TERMINAL_NOT_FOUND when the terminal was deleted; ENOENT when it has no log; Error when that
    * is no ordinary file of ours
    */
-  static async open(dir: string): Promise<LogReader> {
+  static async open(dir: string, uid?: string): Promise<LogReader> {
     await requireDirectory(dir).catch(whenGone);
-    await using _last = await LogPart.openFor(dir, Number.MAX_SAFE_INTEGER);
-    return new LogReader(dir);
+    const reader = new LogReader(dir, uid);
+    await using _last = await reader.#partFor(Number.MAX_SAFE_INTEGER);
+    return reader;
   }
 
   /** Seq of the oldest event that is kept; 1 when there is none yet. */
   async firstSeq(): Promise<number> {
     this.#requireOpen();
-    return LogPart.oldestSeq(this.#dir);
+    const seq = await LogPart.oldestSeq(this.#dir);
+    await this.#owner?.require();
+    return seq;
+  }
+
+  /** What another incarnation holds, or lacks, is not told. @throws as `LogPart.openFor` */
+  async #partFor(seq: number): Promise<LogPart> {
+    const [opened] = await Promise.allSettled([LogPart.openFor(this.#dir, seq)]);
+    const part = opened.status === 'fulfilled' ? opened.value : undefined;
+    try {
+      await this.#owner?.require();
+    } catch (error) {
+      await part?.close();
+      throw error;
+    }
+    if (opened.status === 'rejected') throw opened.reason;
+    return opened.value;
   }
 
   /**
@@ -65,7 +87,7 @@ export class LogReader implements AsyncDisposable {
     this.#requireOpen();
     signal?.throwIfAborted();
     if (fromSeq > throughSeq) return;
-    let part = await LogPart.openFor(this.#dir, fromSeq);
+    let part = await this.#partFor(fromSeq);
     let ahead: Promise<Batch> | undefined;
     try {
       let place = await this.#placeIn(part, fromSeq, signal);
@@ -85,7 +107,7 @@ export class LogReader implements AsyncDisposable {
           yield events;
           continue;
         }
-        const following = await LogPart.openFor(this.#dir, place.seq);
+        const following = await this.#partFor(place.seq);
         const ended = following.firstSeq === part.firstSeq;
         await part.close();
         part = following;
@@ -113,7 +135,7 @@ export class LogReader implements AsyncDisposable {
     let room = bytes;
     let seq = throughSeq + 1;
     while (seq > oldest) {
-      await using part = await LogPart.openFor(this.#dir, seq - 1);
+      await using part = await this.#partFor(seq - 1);
       const place = await part.locate(seq);
       let { offset } = place;
       seq = place.seq;
