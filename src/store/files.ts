@@ -191,9 +191,16 @@ async function syncDirectoryNow(path: string): Promise<void> {
  * keeps its mode but must be safe: no link, ours, and not writable by others.
  */
 export async function ensurePrivateDir(path: string): Promise<void> {
-  if (isSafeDirectory(path) || (await createPrivateDir(path))) return;
-  isSafeDirectory(path);
+  if (!isSafeDirectory(path)) {
+    if (await createPrivateDir(path)) return;
+    isSafeDirectory(path);
+  }
+  // What somebody puts into it is no safer than it is itself.
+  await beingMade.get(path);
 }
+
+/** Directories that are there, and whose names are on their way to the disk. */
+const beingMade = new Map<string, Promise<void>>();
 
 /** Makes a directory, 0700, with its parents. False when something of that name is there already. */
 export async function createPrivateDir(path: string): Promise<boolean> {
@@ -207,7 +214,9 @@ export async function createPrivateDir(path: string): Promise<boolean> {
   }
   try {
     giveDirectory(path);
-    await syncDirectory(dirname(path));
+    const named = syncDirectory(dirname(path));
+    beingMade.set(path, named);
+    await named.finally(() => beingMade.delete(path));
   } catch (error) {
     // One that was not handed over would shut its owner out.
     await rmdir(path).catch(() => undefined);

@@ -140,6 +140,18 @@ describe('opening a file of ours', () => {
 });
 
 describe('private directories', () => {
+  it('are found once their names are durable, whoever makes them', async () => {
+    await using dir = await temporaryDir();
+    const path = join(dir.path, 'a');
+    const order: string[] = [];
+    const made = createPrivateDir(path);
+    // Shares the sync that the making waits for.
+    const named = syncDirectory(dir.path).then(() => order.push('named'));
+    await ensurePrivateDir(path).then(() => order.push('found'));
+    await Promise.all([made, named]);
+    expect(order).toEqual(['named', 'found']);
+  });
+
   it('are made with mode 0700, their parents too, and found again', async () => {
     await using dir = await temporaryDir();
     const path = join(dir.path, 'a', 'b', 'c');
