@@ -1,7 +1,6 @@
-/** A terminal resource's directory: made, found, removed; its record, projections, environment. */
-import { randomBytes } from 'node:crypto';
-import { lstat, readdir, rename, rm, rmdir } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+/** A terminal resource's directory: made and found; its record, projections, environment. */
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { errorCode, GranttyError } from '../core/errors.js';
 import { isName, type Name, type TerminalTuple } from '../core/names.js';
 import type { TerminalRecord } from '../core/terminal.js';
@@ -10,7 +9,6 @@ import {
   ensurePrivateDir,
   readRegular,
   requireDirectory,
-  syncDirectory,
   type WriteOptions,
   writeFileAtomic,
 } from './files.js';
@@ -24,6 +22,7 @@ import {
   tupleOfDir,
 } from './paths.js';
 import { recordFromJson, recordToJson } from './recordJson.js';
+import { clearRemoved, removeResource } from './resourceRemoval.js';
 import type { StoreLog } from './storeLog.js';
 
 /**
@@ -31,12 +30,6 @@ import type { StoreLog } from './storeLog.js';
  * Less than a message of the supervisor's socket, so that no record is too large to be told.
  */
 export const MAX_METADATA_FILE_BYTES = 960 * 1024;
-
-/** What a resource directory is renamed to while it is removed. No `Name` begins with a dot. */
-const REMOVED_PREFIX = '.removed-';
-
-/** Directories above a resource that go with the last one in them: of its session and its agent. */
-const SHARED_LEVELS = 4;
 
 /** Of making a directory whose parents may go at any moment, with the last of their other resources. */
 const MAX_ATTEMPTS = 100;
@@ -190,17 +183,6 @@ function isStringMap(value: unknown): value is Readonly<Record<string, string>> 
   );
 }
 
-async function clearRemoved(terminals: string, log: StoreLog | undefined): Promise<void> {
-  const names = await readdir(terminals).catch(() => []);
-  for (const name of names) {
-    if (!name.startsWith(REMOVED_PREFIX)) continue;
-    const path = join(terminals, name);
-    await rm(path, { recursive: true }).catch((error: unknown) =>
-      log?.warn({ path, err: error }, 'what is left of a removed terminal stays for now'),
-    );
-  }
-}
-
 export interface FoundResource {
   readonly dir: string;
   readonly tuple: TerminalTuple;
@@ -251,46 +233,4 @@ async function namedDirs(path: string, log: StoreLog | undefined): Promise<Name[
     else log?.warn({ path: join(path, entry.name) }, 'passed over: no directory of a sound name');
   }
   return names.sort();
-}
-
-/**
- * Removes a resource with its history, and what is empty above it up to the agent's directory. It is
- * gone from its place for good when this resolves, though some of its files may be left in a hidden
- * directory, which the next supervisor removes: so does it after a removal that was cut short.
- * @throws when it is not surely gone for good; then it is in its place again, whole
- */
-export async function removeResource(dir: string, log?: StoreLog): Promise<void> {
-  const parent = dirname(dir);
-  const doomed = join(
-    parent,
-    `${REMOVED_PREFIX}${basename(dir)}-${randomBytes(6).toString('hex')}`,
-  );
-  await rename(dir, doomed);
-  try {
-    await syncDirectory(parent);
-  } catch (error) {
-    // Who is told that it failed must find it, to try again. Where that fails too, a restart decides.
-    await rename(doomed, dir).catch((cause: unknown) =>
-      log?.warn({ path: doomed, err: cause }, 'a removal that failed could not be taken back'),
-    );
-    throw error;
-  }
-  await rm(doomed, { recursive: true }).catch((error: unknown) =>
-    log?.warn({ path: doomed, err: error }, 'some of a removed terminal is left until a restart'),
-  );
-  if (tupleOfDir(dir)) await removeEmptyParents(dir);
-}
-
-/** The owner's directory stays, as an operator may have made it. */
-async function removeEmptyParents(dir: string): Promise<void> {
-  let parent = dirname(dir);
-  for (let level = 0; level < SHARED_LEVELS; level += 1) {
-    try {
-      await rmdir(parent);
-    } catch {
-      // Not empty, or gone: nothing depends on it.
-      return;
-    }
-    parent = dirname(parent);
-  }
 }

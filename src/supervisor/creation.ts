@@ -1,8 +1,9 @@
 /** A new terminal: its directory, its environment, its first instance; or nothing of it. */
 import { randomUUID } from 'node:crypto';
 import type { TerminalRecord } from '../core/terminal.js';
-import { makeResourceDir, removeResource, writeEnvironment } from '../store/metadata.js';
+import { makeResourceDir, writeEnvironment } from '../store/metadata.js';
 import type { SeqRange } from '../store/recoveredResource.js';
+import { discardResource } from '../store/resourceRemoval.js';
 import type { Place } from './admission.js';
 import type { CreateSpec } from './api.js';
 import type { SupervisorContext } from './context.js';
@@ -37,7 +38,7 @@ export async function createTerminal(
     });
     place[Symbol.dispose]();
     // What cannot be removed for now is no terminal: the next create of this name removes it.
-    if (dir !== undefined) await removeResource(dir).catch(() => undefined);
+    if (dir !== undefined) await discardResource(dir, context.log).catch(() => undefined);
     throw error;
   }
 }

@@ -6,8 +6,9 @@ import type { SignalName } from '../core/signals.js';
 import type { TerminalRecord } from '../core/terminal.js';
 import { EventLog } from '../store/eventLog.js';
 import { logBytes } from '../store/logParts.js';
-import { readEnvironment, removeResource } from '../store/metadata.js';
+import { readEnvironment } from '../store/metadata.js';
 import type { SeqRange } from '../store/recoveredResource.js';
+import { removeResource } from '../store/resourceRemoval.js';
 import type { Place } from './admission.js';
 import type {
   AttachmentSpec,

@@ -10,7 +10,6 @@ import {
   makeResourceDir,
   readEnvironment,
   readRecord,
-  removeResource,
   scanResources,
   writeEnvironment,
   writePassingRecord,
@@ -19,6 +18,7 @@ import {
 import { resourceDir, tupleOfDir } from '../../src/store/paths.js';
 import { recordFromJson, recordToJson } from '../../src/store/recordJson.js';
 import { recoverResource } from '../../src/store/recoveredResource.js';
+import { removeResource } from '../../src/store/resourceRemoval.js';
 import { output } from './events.js';
 import { temporaryDir } from './temporaryDir.js';
 

@@ -4,7 +4,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Name } from '../../src/core/names.js';
-import { makeResourceDir, removeResource, scanResources } from '../../src/store/metadata.js';
+import { makeResourceDir, scanResources } from '../../src/store/metadata.js';
+import { removeResource } from '../../src/store/resourceRemoval.js';
 import { onPath, skipAloud } from '../support/skipAloud.js';
 import { compileStore, run } from './anotherProcess.js';
 import { temporaryDir } from './temporaryDir.js';
@@ -22,18 +23,19 @@ async function resourceIn(stateDir: string): Promise<string> {
   return dir;
 }
 
-/** Removes it while no descriptor is left, which the sync of a directory needs; then once more. */
+/** Removes it while no descriptor is left, which the sync of a directory needs, or discards it; then once more. */
 const WITHOUT_DESCRIPTORS = `
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
-import { removeResource } from './store/metadata.js';
-const dir = process.argv[2];
+import { discardResource, removeResource } from './store/resourceRemoval.js';
+const [, , dir, discards] = process.argv;
 execFileSync('prlimit', ['--pid', String(process.pid), '--nofile=64:']);
 const opened = [];
 try {
   for (;;) opened.push(openSync('/dev/null'));
 } catch {}
-const outcome = await removeResource(dir).then(() => 'removed', ({ code }) => code);
+const removes = discards ? discardResource : removeResource;
+const outcome = await removes(dir).then(() => 'removed', ({ code }) => code);
 opened.forEach((fd) => closeSync(fd));
 console.log(outcome, existsSync(dir + '/meta.json'));
 console.log(await removeResource(dir).then(() => 'removed', ({ code }) => code), existsSync(dir));
@@ -49,6 +51,17 @@ describe('a removal', () => {
     await using child = await run(program.path, WITHOUT_DESCRIPTORS, dir);
     expect(await child.nextLine()).toBe('EMFILE true');
     expect(await child.nextLine()).toBe('removed false');
+  });
+
+  it('of what was never told to be there takes it from its place even then', async () => {
+    if (!onPath('prlimit')) return skipAloud('needs prlimit(1)');
+    await using state = await temporaryDir();
+    await using program = await temporaryDir();
+    const dir = await resourceIn(state.path);
+    await compileStore(program.path);
+    await using child = await run(program.path, WITHOUT_DESCRIPTORS, dir, 'discards');
+    expect(await child.nextLine()).toBe('removed false');
+    expect(await makeResourceDir(state.path, tuple)).toBe(dir);
   });
 
   it('whose files do not all go is done all the same, and the next supervisor tries again', async () => {
