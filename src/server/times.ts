@@ -19,7 +19,8 @@ export function inMilliseconds(
 ): number {
   checkDuration(field, duration);
   const ms = Number(duration.seconds) * 1000 + Math.ceil(duration.nanos / NANOS_PER_MS);
-  if (ms >= min && ms <= max) return ms;
+  // Less than a millisecond below zero is none either.
+  if (duration.nanos >= 0 && ms >= min && ms <= max) return ms;
   throw fieldInvalid(field, `must be ${min / 1000} to ${max / 1000} seconds`);
 }
 
