@@ -24,10 +24,14 @@ export async function readTls({ tls }: Pick<Configuration, 'tls'>): Promise<TlsM
   return { cert: cert.pem, key: key.pem, ...(clientCa && { clientCa: clientCa.pem }) };
 }
 
+/** What a certificate in PEM begins with. In DER, which TLS does not take, it would be parsed too. */
+const PEM_MARK = '-----BEGIN ';
+
 /** Of a chain, the first one is looked at. */
 async function readCertificate(name: string, path: string) {
   const pem = await readNamed(name, path);
   try {
+    if (!pem.includes(PEM_MARK)) throw new TypeError('no PEM');
     return { pem, parsed: new X509Certificate(pem) };
   } catch {
     throw problemOf(name, `${path} holds no certificate`, 'give one in PEM');

@@ -1,4 +1,5 @@
 /** The files of TLS: what is taken, and what is said of those that are not. */
+import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +18,11 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true }));
 
-async function read(files: { readonly cert: string; readonly key: string; readonly ca?: string }) {
+async function read(files: {
+  readonly cert: string | Buffer;
+  readonly key: string;
+  readonly ca?: string;
+}) {
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
   const withCa = files.ca === undefined ? {} : { client_ca: join(dir, 'ca') };
   return readTls({ tls: { cert: join(dir, 'cert'), key: join(dir, 'key'), ...withCa } });
@@ -36,6 +41,11 @@ describe('the files of tls', () => {
   it.each([
     ['no certificate', { ...server, cert: 'x' }, 'tls.cert: DIR/cert holds no certificate'],
     ['a key for a certificate', { ...server, cert: server.key }, 'tls.cert: DIR/cert holds no'],
+    [
+      'a certificate in DER',
+      { ...server, cert: new X509Certificate(server.cert).raw },
+      'tls.cert: DIR/cert holds no certificate',
+    ],
     ['no key', { ...server, key: 'x' }, 'tls.key: DIR/key holds no private key'],
     [
       'the key of another',
