@@ -84,7 +84,7 @@ export interface RecordWriteOptions extends WriteOptions {
   readonly projected?: TerminalRecord | undefined;
 }
 
-/** Writes meta.json alone: of a record that another one follows at once. Not durable. */
+/** Writes meta.json alone: of a step that a durable record follows, or of another size. Not durable. */
 export async function writePassingRecord(dir: string, record: TerminalRecord): Promise<void> {
   await writeFileAtomic(join(dir, META_FILE), recordToJson(record), { sync: false });
 }

@@ -24,7 +24,8 @@ export class HeldRecord {
 
   /**
    * The record is this one from now on; resolves when it is on disk (`durable`: through a power cut).
-   * The projections follow what is durable: what is not is a step on the way to it, or back.
+   * The projections follow what is durable: what is not is a step on the way to it, or back, or a size,
+   * of which they say nothing.
    */
   async save(record: TerminalRecord, durable: boolean): Promise<void> {
     const updated = { ...record, updatedAt: this.now() };
