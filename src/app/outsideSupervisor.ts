@@ -100,7 +100,7 @@ async function reach(options: OutsideOptions, link: Link): Promise<Supervisor> {
       }
       if (free) {
         child = await start(options);
-        logger.info({ pid: child.pid, log: logPath }, 'supervisor started');
+        logger.info({ supervisor: child.pid, log: logPath }, 'supervisor started');
       }
     }
     await delay(wait);
@@ -120,7 +120,7 @@ async function replaceLost(options: OutsideOptions, signal: AbortSignal): Promis
     try {
       if (!runs(child) && (await wasLost()) && !signal.aborted) {
         child = await start(options);
-        logger.warn({ pid: child.pid }, 'the supervisor was lost; another one was started');
+        logger.warn({ supervisor: child.pid }, 'the supervisor was lost; another one was started');
       }
     } catch (error) {
       logger.error({ err: error }, 'the supervisor was lost, and no other could be started');

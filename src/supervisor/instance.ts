@@ -234,7 +234,10 @@ export class Instance {
       return (await findTree(this.marks)).length;
     } catch (error) {
       const { pid } = this.marks;
-      this.#context.log.error({ pid, err: error }, 'what survives the process cannot be found out');
+      this.#context.log.error(
+        { process: pid, err: error },
+        'what survives the process cannot be found out',
+      );
       return 0;
     }
   }
