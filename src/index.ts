@@ -11,6 +11,7 @@ export { rememberedToken } from './client/token.js';
 export type { WatchEvent, WatchOptions } from './client/watch.js';
 export type { TerminalsEvent } from './client/watchTerminals.js';
 export { type ErrorReason, GranttyError } from './core/errors.js';
+export { type Name, parseName } from './core/names.js';
 export * from './gen/public/grantty/v1/errors_pb.js';
 export * from './gen/public/grantty/v1/grant_service_pb.js';
 export * from './gen/public/grantty/v1/server_service_pb.js';

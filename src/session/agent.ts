@@ -1,5 +1,5 @@
 /** Who owns sessions: the exact object, not its names. */
-import type { Name } from '../core/names.js';
+import { type Name, parseName } from '../core/names.js';
 
 /**
  * An owner of sessions. Authority compares objects: another object with the same names is another
@@ -20,12 +20,15 @@ export interface Agent {
 /** An `Agent` that lives until it is disposed. */
 export class AgentScope implements Agent, AsyncDisposable {
   readonly #cleanups = new Set<() => Promise<void>>();
+  readonly owner: Name;
+  readonly agent: Name;
   #disposal: Promise<void> | undefined;
 
-  constructor(
-    readonly owner: Name,
-    readonly agent: Name,
-  ) {}
+  /** @throws FIELD_INVALID for what is no name */
+  constructor(owner: string, agent: string) {
+    this.owner = parseName('owner', owner);
+    this.agent = parseName('agent', agent);
+  }
 
   get live(): boolean {
     return this.#disposal === undefined;

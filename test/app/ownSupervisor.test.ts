@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openOwnSupervisor } from '../../src/app/ownSupervisor.js';
 import { openSessions } from '../../src/app/sessions.js';
-import { parseName } from '../../src/core/names.js';
 import { AgentScope } from '../../src/session/agent.js';
 import { plainBash } from '../support/plainBash.js';
 import { workerEntry } from '../support/workerEntry.js';
@@ -15,8 +14,7 @@ describe('a supervisor of a program’s own', () => {
       await using supervisor = await openOwnSupervisor({ stateDir });
       await expect(openOwnSupervisor({ stateDir })).rejects.toThrow(String(process.pid));
       await using sessions = openSessions({ supervisor, stateDir, bash: plainBash, workerEntry });
-      const owner = parseName('owner', String(process.getuid?.()));
-      await using agent = new AgentScope(owner, parseName('agent', 'own'));
+      await using agent = new AgentScope(String(process.getuid?.()), 'own');
       const { sessionId } = await sessions.service.spawn(agent, { type: 'shell', cwd: '/tmp' });
       const send = sessions.service.startSend(agent, sessionId, { text: 'pwd', submit: true });
       const { viewport, waitReason } = await send.done;

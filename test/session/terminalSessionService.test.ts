@@ -1,4 +1,3 @@
-import type { Name } from '../../src/core/names.js';
 import { AgentScope } from '../../src/session/agent.js';
 import { TerminalBackendCleanupError } from '../../src/session/sessionError.js';
 import type { TerminalSessionId, TerminalSpawnRequest } from '../../src/session/sessionTypes.js';
@@ -9,7 +8,7 @@ const request: TerminalSpawnRequest = { type: 'fake' };
 const text = { text: 'ls', submit: true };
 
 function newAgent(agent = 'coder'): AgentScope {
-  return new AgentScope('1000' as Name, agent as Name);
+  return new AgentScope('1000', agent);
 }
 
 function setUp() {
@@ -20,6 +19,13 @@ function setUp() {
 }
 
 const failing = (code: string) => expect.objectContaining({ code });
+
+describe('an owner', () => {
+  it('has names that files can be put under, and is refused others', () => {
+    expect(() => new AgentScope('../etc', 'coder')).toThrow(/owner: must be 1-64 bytes/);
+    expect(() => new AgentScope('1000', 'two words')).toThrow(/agent: must be 1-64 bytes/);
+  });
+});
 
 describe('registerBackend', () => {
   it('refuses a second backend of a type as DUPLICATE_BACKEND', () => {
