@@ -110,8 +110,11 @@ export async function readRegular(path: string, maxBytes: number, maxNames = 1):
 }
 
 export interface WriteOptions {
-  /** Whether the content and the name survive a power cut once the promise resolves. Default true. */
-  readonly sync?: boolean;
+  /**
+   * Whether the content and the name survive a power cut once the promise resolves. Default true.
+   * `content`: the content alone, so that what had the name before is never followed by half a file.
+   */
+  readonly sync?: boolean | 'content';
 }
 
 /**
@@ -147,7 +150,7 @@ export async function writeFileAtomic(
     await unlink(temporary).catch(() => undefined);
     throw error;
   }
-  if (sync) await syncDirectory(dirname(path));
+  if (sync === true) await syncDirectory(dirname(path));
 }
 
 const toDisk = promisify(fsync);

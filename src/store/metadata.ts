@@ -1,4 +1,5 @@
 /** A terminal resource's directory: made and found; its record, projections, environment. */
+import { existsSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode, GranttyError } from '../core/errors.js';
@@ -84,9 +85,14 @@ export interface RecordWriteOptions extends WriteOptions {
   readonly projected?: TerminalRecord | undefined;
 }
 
-/** Writes meta.json alone: of a step that a durable record follows, or of another size. Not durable. */
+/**
+ * Writes meta.json alone: of a step that a durable record follows, or of another size. After a power
+ * cut it may be the one before, which may have been durable, and is whole either way.
+ */
 export async function writePassingRecord(dir: string, record: TerminalRecord): Promise<void> {
-  await writeFileAtomic(join(dir, META_FILE), recordToJson(record), { sync: false });
+  const path = join(dir, META_FILE);
+  const sync = existsSync(path) && 'content';
+  await writeFileAtomic(path, recordToJson(record), { sync });
 }
 
 /**

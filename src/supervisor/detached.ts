@@ -171,8 +171,12 @@ async function signalDetached(
   }
   const { pid } = holder;
   // The same process has the lock: the pid is not one that was left and used again.
-  const named = await Promise.all(marks.map(pidIn));
-  if (pid === undefined || !named.includes(pid)) {
+  const named = async () => {
+    // In this order: a mark that is renamed meanwhile has the second name when it has the first no more.
+    for (const mark of marks) if ((await pidIn(mark)) === pid) return true;
+    return false;
+  };
+  if (pid === undefined || !(await named())) {
     throw new Error(`${holder.message}, which is no detached supervisor; end that process instead`);
   }
   process.kill(pid, signal);

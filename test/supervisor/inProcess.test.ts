@@ -121,7 +121,9 @@ describe('the in-process supervisor', () => {
   });
 
   it('meets history and live output without gap or duplicate, attached in the middle of a flood, 100 times', async () => {
-    const spec = createSpec(['sh', '-c', 'yes 0123456789abcdef & read line; kill $!; wait']);
+    // As quick as this machine starts a program: so who reads all of it a hundred times keeps up.
+    const flood = 'while :; do yes 0123456789abcdef | head -c 16384; done';
+    const spec = createSpec(['sh', '-c', `${flood} & read line; kill $!; wait`]);
     await supervisor.create(spec);
     const joins: Promise<Buffer>[] = [];
     const join = async () => {
