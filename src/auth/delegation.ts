@@ -197,7 +197,8 @@ function endOf(parent: VerifiedToken, { lifetime }: DelegationOrder, issuedAt: n
   const latest = Math.min(parent.expiresAt, issuedAt + MAX_LIFETIME_SECONDS);
   if (lifetime === undefined) return latest;
   if (lifetime < 1 || issuedAt + lifetime > latest) {
-    throw fieldInvalid('lifetime', `must be 1 to ${latest - issuedAt} seconds`);
+    const seconds = latest - issuedAt;
+    throw fieldInvalid('lifetime', `must be 1 to ${seconds} seconds: no longer than its parent's`);
   }
   return issuedAt + lifetime;
 }

@@ -1,8 +1,10 @@
 /** What the `policy` commands share: a directory's policies, checked as a server would. */
 import { type Candidate, checkCandidate } from '../auth/cedarCandidate.js';
 import { describeProblem, type PolicyProblem } from '../auth/cedarCheck.js';
-import { PACKAGED_POLICY_DIR, readPolicySources } from '../auth/cedarFiles.js';
+import { PACKAGED_POLICY_DIR, type PolicySources, readPolicySources } from '../auth/cedarFiles.js';
 import type { PolicySet } from '../auth/cedarSet.js';
+import { errorCode } from '../core/errors.js';
+import { fileFailure } from '../core/fileFailure.js';
 
 export interface CheckedDir {
   readonly dir: string;
@@ -10,7 +12,17 @@ export interface CheckedDir {
 }
 
 export async function candidateOf(dir = PACKAGED_POLICY_DIR): Promise<CheckedDir> {
-  return { dir, candidate: await checkCandidate(await readPolicySources(dir)) };
+  return { dir, candidate: await checkCandidate(await sourcesOf(dir)) };
+}
+
+async function sourcesOf(dir: string): Promise<PolicySources> {
+  try {
+    return await readPolicySources(dir);
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+    const message = `the policies in ${dir} cannot be read: ${fileFailure(error)}; name a directory of policies`;
+    throw new Error(message, { cause: error });
+  }
 }
 
 /** @throws Error that says what a server would refuse it for */

@@ -100,6 +100,25 @@ describe('ctx policy explain', () => {
     });
   });
 
+  it('takes signals by their short names too, and says what is none', async () => {
+    const asked = ['explain', '--action', 'terminal.signal', '--resource', '1000/coder/default/t1'];
+    const [short, long] = await Promise.all([
+      ctx(...asked, '--signal', 'INT', '--raises', 'tstp'),
+      ctx(...asked, '--signal', 'SIGINT', '--raises', 'SIGTSTP'),
+    ]);
+    expect(short).toMatchObject({ code: 0 });
+    expect(short).toEqual(long);
+    const { code, error } = await ctx(...asked, '--signal', 'FOO');
+    expect(code).toBe(2);
+    expect(error).toContain('"FOO" is not a signal; known are HUP, INT');
+  });
+
+  it('says of a directory that is not there that it is not', async () => {
+    const { code, error } = await ctx('check', join(dir.path, 'nope'));
+    expect(code).toBe(1);
+    expect(error).toMatch(/nope cannot be read: it does not exist; name a directory of policies/);
+  });
+
   it('refuses a request that says something unknown', async () => {
     const file = join(dir.path, 'request.json');
     await writeFile(file, '{"action": "terminal.kil", "now": 1}');

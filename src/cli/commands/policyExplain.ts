@@ -7,6 +7,7 @@ import { ExitCode, UsageError } from '../exitCode.js';
 import { readAll } from '../input.js';
 import { writeLine } from '../output.js';
 import { collect } from '../values.js';
+import { parseSignal } from './signal.js';
 
 interface Flags {
   readonly policy?: string;
@@ -90,10 +91,15 @@ function fromFlags(command: readonly string[], flags: Flags): unknown {
     resource: { owner, agent, session, terminal },
     peer: flags.peer,
     proves_possession: flags.proof,
-    signal: flags.signal,
-    raises: flags.raises,
+    signal: flags.signal === undefined ? undefined : fullName(flags.signal),
+    raises: flags.raises?.map(fullName),
     ...(command.length > 0 && { launch: { command, cwd: flags.cwd, env_names: flags.env } }),
   };
+}
+
+/** Named here as for `terminal signal`: INT is SIGINT. */
+function fullName(signal: string): string {
+  return `SIG${parseSignal(signal)}`;
 }
 
 async function readRequest(file: string): Promise<unknown> {
