@@ -59,14 +59,16 @@ export async function runServe(flags: ServeFlags): Promise<void> {
     if (ending.signal.aborted) hurrying.abort();
     ending.abort();
   };
-  process.on('SIGTERM', end).on('SIGINT', end);
+  // A server for development has nothing to read again, and goes with the window that it stood in.
+  const signals = ['SIGTERM', 'SIGINT', ...(flags.dev ? ['SIGHUP'] : [])];
+  for (const signal of signals) process.on(signal, end);
   const endings = { signal: ending.signal, hurry: hurrying.signal };
   try {
     await (flags.config === undefined
       ? serveDev(flags, endings)
       : serveConfigured(flags, flags.config, endings));
   } finally {
-    process.off('SIGTERM', end).off('SIGINT', end);
+    for (const signal of signals) process.off(signal, end);
   }
 }
 

@@ -15,9 +15,9 @@ let server: ChildProcess;
 let env: Record<string, string>;
 
 /** Resolves with the end of `ctx serve` when it has said that it is ready. */
-async function serve(): Promise<ChildProcess> {
+async function serve(dir: string): Promise<ChildProcess> {
   const args = [
-    ...[MAIN, 'serve', '--dev', '--state-dir', stateDir, '--listen', '127.0.0.1:0'],
+    ...[MAIN, 'serve', '--dev', '--state-dir', dir, '--listen', '127.0.0.1:0'],
     ...['--supervisor', 'in-process'],
   ];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -33,7 +33,7 @@ async function serve(): Promise<ChildProcess> {
 
 beforeAll(async () => {
   stateDir = await mkdtemp(join(tmpdir(), 'grantty-ctx-'));
-  server = await serve();
+  server = await serve(stateDir);
   const text = await readFile(join(stateDir, 'dev', 'env'), 'utf8');
   const settings = [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [
     name,
@@ -52,6 +52,19 @@ afterAll(async () => {
   server.kill('SIGTERM');
   expect(await end).toEqual([0, null]);
   await rm(stateDir, { recursive: true });
+});
+
+it('a server for development ends in order with the window that it stood in', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'grantty-window-'));
+  try {
+    const child = await serve(dir);
+    const end = once(child, 'exit');
+    child.kill('SIGHUP');
+    expect(await end).toEqual([0, null]);
+    await expect(readFile(join(dir, 'dev', 'env'))).rejects.toMatchObject({ code: 'ENOENT' });
+  } finally {
+    await rm(dir, { recursive: true });
+  }
 });
 
 interface Ended {
