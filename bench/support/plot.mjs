@@ -53,8 +53,8 @@ export function plot({ title, x, y, series }) {
   ];
   const size = `width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}"`;
   const ground = `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`;
-  const all = [`<title>${title}</title>`, ground, ...parts].join('\n');
-  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="12">\n${all}\n</svg>\n`;
+  const drawn = [`<title>${escaped(title)}</title>`, ground, ...parts].join('\n');
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="12">\n${drawn}\n</svg>\n`;
 }
 
 export async function writePlot(file, spec) {
