@@ -67,7 +67,7 @@ async function logCosts(bench) {
 
 async function draw(image, { watchers, logs, scale }) {
   const points = (list, x, y) => list.map((entry) => [entry[x], y(entry)]);
-  const whole = ({ server, supervisor }) => server.held + supervisor.held;
+  const whole = ({ server, supervisor }) => (server.held + supervisor.held) / MIB;
   await writePlot(image('cpu-by-watchers'), {
     title: 'CPU for each delivered megabyte',
     x: 'watchers of one terminal',
@@ -85,9 +85,9 @@ async function draw(image, { watchers, logs, scale }) {
     },
   });
   await writePlot(image('memory'), {
-    title: 'Memory of server and supervisor for each that is idle',
-    x: 'how many there are',
-    y: 'KiB each',
+    title: 'Memory of server and supervisor together',
+    x: 'how many are idle',
+    y: 'MiB',
     series: {
       terminals: points(scale.terminals, 'count', whole),
       'watchers of one terminal': points(scale.watchers, 'count', whole),
