@@ -95,9 +95,32 @@ class Scene implements AsyncDisposable {
     return (await this.client.terminals.getTerminal(ref(id))).terminal;
   }
 
+  /** By what the server tells: asking again and again would fill the trail. */
+  async untilUnwritable(id: string): Promise<void> {
+    for await (const event of this.client.watchTerminals()) {
+      if (event.case !== 'snapshot' && event.case !== 'changed') continue;
+      const { terminal } = event.value;
+      if (terminal?.ref?.id === id && terminal.paused === PauseReason.LOG_UNWRITABLE) return;
+    }
+  }
+
   create(id: string) {
     const command = ['/bin/echo', 'there is room'];
     return this.client.terminals.createTerminal({ agent: 'a', id, command });
+  }
+
+  /**
+   * Creates until one is refused for that reason. What an append of the flood that failed gives back, or
+   * what is left of a page of the trail, may have room for some: those are made, and there to stay.
+   */
+  async createUntil(reason: string) {
+    const made: string[] = [];
+    for (let n = 0; ; n += 1) {
+      const id = `more-${n}`;
+      const failure = await failureOf(this.create(id));
+      if (failure?.reason === reason || n === 50) return { made, refused: id, failure };
+      if (failure === undefined) made.push(id);
+    }
   }
 
   dirOf(id: string): string {
@@ -177,12 +200,8 @@ describe('a disk that is full while output flows (case 30)', () => {
     await using scene = await Scene.start(join(disk.path, 'state'));
     await scene.write('flood', '\n');
     await disk.fill('fill');
-    // What is left of the trail's last page takes some records yet.
     const refused = { code: 'UNAVAILABLE', reason: 'AUDIT_UNAVAILABLE' };
-    let failure: unknown;
-    for (let n = 0; n < 50 && !isLike(failure, refused); n += 1) {
-      failure = await failureOf(scene.create(`refused-${n}`));
-    }
+    const { made, failure } = await scene.createUntil(refused.reason);
     expect(failure).toMatchObject(refused);
     expect(await failureOf(scene.write('typed', 'lost\n'))).toMatchObject(refused);
     expect(await failureOf(scene.get('flood'))).toMatchObject(refused);
@@ -190,13 +209,8 @@ describe('a disk that is full while output flows (case 30)', () => {
     await rm(join(disk.path, 'fill'));
     await untilAnswered(() => scene.get('flood'));
     await scene.goesOn();
-    expect((await readdir(join(scene.dirOf('flood'), '..'))).sort()).toEqual([
-      'flood',
-      'killed',
-      'late',
-      'stopped',
-      'typed',
-    ]);
+    const names = ['flood', 'killed', 'late', 'stopped', 'typed', ...made];
+    expect((await readdir(join(scene.dirOf('flood'), '..'))).sort()).toEqual(names.sort());
     const [, , , typed] = await scene.watched;
     expect(typed?.output.toString()).not.toContain('lost');
   }, 300_000);
@@ -209,14 +223,14 @@ describe('a disk that is full while output flows (case 30)', () => {
     await using scene = await Scene.start(stateDir);
     await scene.write('flood', '\n');
     await disk.fill('fill');
-    while ((await scene.get('flood'))?.paused !== PauseReason.LOG_UNWRITABLE) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(await failureOf(scene.create('refused'))).toMatchObject({
+    await scene.untilUnwritable('flood');
+    expect(await scene.get('flood')).toMatchObject({ paused: PauseReason.LOG_UNWRITABLE });
+    const { refused, failure } = await scene.createUntil('SUPERVISOR_UNAVAILABLE');
+    expect(failure).toMatchObject({
       reason: 'SUPERVISOR_UNAVAILABLE',
       message: expect.stringContaining('no room left on the disk'),
     });
-    expect(await failureOf(scene.get('refused'))).toMatchObject({ reason: 'TERMINAL_NOT_FOUND' });
+    expect(await failureOf(scene.get(refused))).toMatchObject({ reason: 'TERMINAL_NOT_FOUND' });
     await scene.write('typed', 'meanwhile\n');
     await scene.endThings();
     await rm(join(disk.path, 'fill'));
@@ -225,10 +239,6 @@ describe('a disk that is full while output flows (case 30)', () => {
     expect(typed?.output.toString()).toContain('got meanwhile');
   }, 300_000);
 });
-
-function isLike(error: unknown, { reason }: { readonly reason: string }): boolean {
-  return (error as { reason?: string } | undefined)?.reason === reason;
-}
 
 /** A disk of its own for the trail of a state directory. */
 async function auditDisk(stateDir: string): Promise<AsyncDisposable> {
