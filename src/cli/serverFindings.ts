@@ -4,7 +4,7 @@ import { certificateFinding } from '../app/doctor/certificateFinding.js';
 import { type Finding, fail, ok, warn } from '../app/doctor/finding.js';
 import { SUPERVISOR_CHECK } from '../app/doctor/stateDirFindings.js';
 import { counted } from '../core/counted.js';
-import { errorCode } from '../core/errors.js';
+import { errorCode, messageOf } from '../core/errors.js';
 import {
   type GetServerInfoResponse,
   IsolationMode,
@@ -114,8 +114,4 @@ function clockFinding(server: number, before: number, after: number): Finding {
   const advice = 'set the clocks by NTP';
   if (seconds > SKEW_LIMIT_S) return fail('clock', found, `${advice}: tokens are refused`);
   return seconds > SKEW_WARNING_S ? warn('clock', found, advice) : ok('clock', found);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -68,6 +68,22 @@ describe('a detached supervisor', () => {
     return connectSupervisor({ path: supervisorSocket(stateDir), stateDirId: id, log });
   }
 
+  /** A terminal of a server that is gone again, whose process heeds no signal that asks. */
+  async function heedless() {
+    const spec = createSpec([
+      'sh',
+      '-c',
+      'trap "" TERM HUP; echo ready; while :; do sleep 0.1; done',
+    ]);
+    await using server = await connect();
+    const { record } = await server.create(spec);
+    const stop = new AbortController();
+    const { items, nextSeq } = await server.openOutput(spec.tuple, stop.signal);
+    if (nextSeq === 1) for await (const item of items) if (item.kind === 'events') break;
+    stop.abort();
+    return { tuple: spec.tuple, pid: record.pid };
+  }
+
   it('says where it is, keeps its terminals over the loss of a server, and ends when told', async () => {
     const { child, first, exit } = await start();
     expect(first).toBe(`ready ${supervisorSocket(stateDir)}`);
@@ -155,18 +171,7 @@ describe('a detached supervisor', () => {
 
   it('leaves no grace to its terminals when it is told twice', async () => {
     const { child, exit } = await start();
-    const spec = createSpec([
-      'sh',
-      '-c',
-      'trap "" TERM HUP; echo ready; while :; do sleep 0.1; done',
-    ]);
-    const server = await connect();
-    const { record } = await server.create(spec);
-    const stop = new AbortController();
-    const { items, nextSeq } = await server.openOutput(spec.tuple, stop.signal);
-    if (nextSeq === 1) for await (const item of items) if (item.kind === 'events') break;
-    stop.abort();
-    await server[Symbol.asyncDispose]();
+    const { tuple, pid } = await heedless();
     child.kill('SIGTERM');
     // It has sent its servers away: what follows is the end of its terminals.
     while (existsSync(supervisorSocket(stateDir))) await delay(5);
@@ -174,8 +179,8 @@ describe('a detached supervisor', () => {
     child.kill('SIGTERM');
     expect(await exit).toEqual([0, null]);
     expect(performance.now() - begin).toBeLessThan(4_900);
-    expect(existsSync(`/proc/${record.pid}`)).toBe(false);
-    expect(await readRecord(resourceDir(stateDir, spec.tuple))).toMatchObject({
+    expect(existsSync(`/proc/${pid}`)).toBe(false);
+    expect(await readRecord(resourceDir(stateDir, tuple))).toMatchObject({
       state: 'exited',
       exit: { signal: 'SIGKILL', reason: 'supervisor-stopped' },
     });
@@ -183,18 +188,7 @@ describe('a detached supervisor', () => {
 
   it('is said to have vanished where it was killed while it was to end', async () => {
     const { child, exit } = await start();
-    const spec = createSpec([
-      'sh',
-      '-c',
-      'trap "" TERM HUP; echo ready; while :; do sleep 0.1; done',
-    ]);
-    const server = await connect();
-    await server.create(spec);
-    const stop = new AbortController();
-    const { items, nextSeq } = await server.openOutput(spec.tuple, stop.signal);
-    if (nextSeq === 1) for await (const item of items) if (item.kind === 'events') break;
-    stop.abort();
-    await server[Symbol.asyncDispose]();
+    const { tuple } = await heedless();
     const stopped = stopDetached(stateDir, 20_000);
     while (existsSync(supervisorSocket(stateDir))) await delay(5);
     child.kill('SIGKILL');
@@ -205,7 +199,7 @@ describe('a detached supervisor', () => {
 
     const next = await start();
     await using again = await connect();
-    expect((await again.get(spec.tuple))?.record).toMatchObject({
+    expect((await again.get(tuple))?.record).toMatchObject({
       state: 'error',
       exit: { reason: 'supervisor-lost' },
     });

@@ -1,7 +1,8 @@
 /** The checks of a host that serves or is about to: what `serve` would stumble over later. */
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { messageOf } from '../../core/errors.js';
 import { lockHolder } from '../../store/lock.js';
 import { defaultStateDir } from '../defaultStateDir.js';
 import { devFiles } from '../dev.js';
@@ -37,7 +38,7 @@ export async function hostFindings(options: HostOptions): Promise<readonly Findi
   findings.push(await cgroupFinding());
   if (configured || stateDir === undefined) return findings;
   const { serverCert, serverKey } = devFiles(stateDir);
-  return (await exists(serverCert))
+  return existsSync(serverCert)
     ? [...findings, await certificateFinding('dev certificate', serverCert, serverKey, now)]
     : findings;
 }
@@ -150,15 +151,4 @@ async function filesFinding(): Promise<Finding> {
 function softLimitOf(limits: string): number {
   const [, soft = ''] = /^Max open files +(\S+)/m.exec(limits) ?? [];
   return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number.parseInt(soft, 10);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,10 +1,10 @@
 /** The checks of a state directory: whose it is, room on its disk, and who works in it. */
 import type { Stats, StatsFs } from 'node:fs';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { errorCode } from '../../core/errors.js';
+import { errorCode, messageOf } from '../../core/errors.js';
 import { type LockHolder, lockHolder } from '../../store/lock.js';
 import { SUPERVISOR_LOCK, supervisorSocket } from '../../supervisor/detached.js';
 import { SERVER_LOCK } from '../heldStateDir.js';
@@ -84,7 +84,7 @@ async function lockFindings(path: string): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const name of ['server.lock', 'supervisor.lock']) {
     const file = join(path, name);
-    if (!(await exists(file))) continue;
+    if (!existsSync(file)) continue;
     try {
       const holder = await lockHolder(file);
       findings.push(ok(name, holder ? `held by process ${holder.pid ?? '?'}` : 'free'));
@@ -106,7 +106,7 @@ async function supervisorFindings(stateDir: string): Promise<Finding[]> {
   const supervisor = await holderOf(SUPERVISOR_LOCK);
   if (supervisor === undefined) {
     const found = `none runs, and the server (${processOf(server)}) waits for it`;
-    const mode = (await exists(join(stateDir, 'dev'))) ? '--dev' : '--config FILE';
+    const mode = existsSync(join(stateDir, 'dev')) ? '--dev' : '--config FILE';
     const command = `ctx supervise ${mode} --state-dir ${stateDir}`;
     const advice = `start it: "${command}", or its unit; a server without --supervisor external does that by itself`;
     return [fail(SUPERVISOR_CHECK, found, advice)];
@@ -141,15 +141,4 @@ function connectionFailure(path: string): Promise<Error | undefined> {
     );
     socket.once('connect', () => end()).once('error', end);
   });
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
