@@ -7,7 +7,7 @@ export interface OutputEvent {
   readonly seq: number;
   /** Wall clock, microseconds since the Unix epoch; may step back, seq never does. */
   readonly timeMicros: number;
-  /** 1 to 65,536 bytes; owned by the event, never written to again. */
+  /** 1 to 65,536 bytes, never written to again; where they are lent, until the loan is given back. */
   readonly data: Uint8Array;
   /** The size the bytes were printed at: on the first output and on the first after a resize. */
   readonly size?: TerminalSize;

@@ -150,7 +150,9 @@ export class Delivery implements LiveSink {
           await out.drained(LOW_PENDING_BYTES);
         }
         if (!this.#mayGoOn()) return;
-        this.#send(encodeEvent(event));
+        const encoded = encodeEvent(event);
+        this.#send(encoded);
+        encoded.loan?.release();
       }
       if (!standing.holds()) return;
     }
@@ -199,10 +201,12 @@ export class Delivery implements LiveSink {
   }
 
   #send(event: EncodedEvent): void {
+    const { message, loan } = event;
     if (event.resized) this.resized(event.resized);
     this.#cursor = event.seq;
     if (event.isExit) this.#mayHaveEnded = true;
-    this.#pulse.send(event.message);
+    loan?.hold();
+    this.#pulse.send(message, loan?.release);
   }
 
   /** Whether the latest instance has ended and all of it was delivered. @throws when it was deleted */

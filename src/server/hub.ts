@@ -4,9 +4,9 @@
  * up reads the log.
  */
 import { GranttyError } from '../core/errors.js';
-import type { TerminalEvent, TerminalSize } from '../core/event.js';
+import type { TerminalSize } from '../core/event.js';
 import { isLive } from '../core/terminal.js';
-import type { LiveOutput, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
+import type { LiveItem, LiveOutput, Supervisor, TerminalSnapshot } from '../supervisor/api.js';
 import {
   type EncodedEvent,
   type EncodedResize,
@@ -16,11 +16,14 @@ import {
 
 /** What takes live output. Called in turn for each batch; must not throw and cannot wait. */
 export interface LiveSink {
+  /** Holds the loan of each event whose message it reads later. */
   events(batch: readonly EncodedEvent[]): void;
   resized(resize: EncodedResize): void;
   /** Nothing follows on what was given: `Feed.lastSeq` has gone ahead, or `Feed.end` says why. */
   ended(): void;
 }
+
+type LiveEvents = Extract<LiveItem, { kind: 'events' }>;
 
 /** One terminal's live output, shared by all its watchers. */
 export class Feed {
@@ -112,8 +115,11 @@ export class Feed {
   async #drain(items: LiveOutput['items']): Promise<unknown> {
     try {
       for await (const item of items) {
-        if (item.kind === 'events') this.#fanOut(item.events);
-        else this.#fanOutResize(item.size);
+        if (item.kind === 'resized') this.#fanOutResize(item.size);
+        else {
+          this.#fanOut(item);
+          item.loan?.release();
+        }
       }
       return undefined;
     } catch (error) {
@@ -127,15 +133,16 @@ export class Feed {
     for (const tell of this.moved) tell();
   }
 
-  #fanOut(events: readonly TerminalEvent[]): void {
+  #fanOut({ events, loan, room }: LiveEvents): void {
     const last = events.at(-1);
     if (last === undefined) return;
     this.lastSeq = last.seq;
     this.resize = undefined;
     for (const tell of this.moved) tell();
     if (this.live.size === 0) return;
-    const batch = events.map(encodeEvent);
+    const batch = events.map((event) => encodeEvent(event, loan && { loan, bytes: room ?? 0 }));
     for (const sink of this.live) sink.events(batch);
+    for (const encoded of batch) encoded.loan?.release();
   }
 
   #fanOutResize(size: TerminalSize): void {

@@ -1,5 +1,6 @@
 /** The outgoing side of one streaming call: encoded messages in, how far the client is behind out. */
 import type { Writable } from 'node:stream';
+import type { FramedMessage } from './framedMessage.js';
 
 /**
  * Counts the bytes that wait for the client. It never refuses and never drops: who writes looks at
@@ -31,17 +32,17 @@ export class Outlet {
   }
 
   /**
-   * `message` is an encoded protobuf message; it is not copied and must not change. `sent` is called
-   * when it has gone out, and not when the call ends before that.
+   * `message` is an encoded protobuf message; it is not copied and must not change until `sent` is
+   * called: it has gone out then. When the call ends before that, it is never called.
    */
-  write(message: Uint8Array, sent?: () => void): void {
+  write(message: Uint8Array | FramedMessage, sent?: () => void): void {
     if (this.#closed || this.signal.aborted) return;
     const size = message.byteLength;
     this.#pendingBytes += size;
     this.#sentBytes += size;
-    this.call.write(message, () => {
+    this.call.write(message, (error) => {
       this.#pendingBytes -= size;
-      sent?.();
+      if (!error) sent?.();
       if (this.#pendingBytes <= this.#low) this.nudge();
     });
   }

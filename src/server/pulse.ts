@@ -2,6 +2,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { EXPIRY_WARNING_MS, HEARTBEAT_MS } from '../core/limits.js';
 import type { Clock } from './clock.js';
+import type { FramedMessage } from './framedMessage.js';
 import type { Outlet } from './outlet.js';
 import { encodeMessage } from './streamEvents.js';
 
@@ -29,10 +30,10 @@ export class Pulse implements Disposable {
     this.beat();
   }
 
-  /** Sends a message of the stream, which is a sign of life too. */
-  send(message: Uint8Array): void {
+  /** Sends a message of the stream, which is a sign of life too. `sent` as that of `Outlet.write`. */
+  send(message: Uint8Array | FramedMessage, sent?: () => void): void {
     this.#lastSentMs = this.options.clock.now();
-    this.options.out.write(message);
+    this.options.out.write(message, sent);
   }
 
   /** Does what is due, and sets the time of the next thing: also when `notAfter` has changed. */

@@ -16,6 +16,7 @@ import { type Clock, systemClock } from './clock.js';
 import { ConnectionAge } from './connectionAge.js';
 import type { ServerContext } from './context.js';
 import { TlsCredentials, type TlsMaterial } from './credentials.js';
+import { framedMessages } from './framedMessage.js';
 import type { Gate } from './gate.js';
 import { Hub } from './hub.js';
 import { LeaseBook } from './leaseBook.js';
@@ -97,6 +98,7 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     'grpc.keepalive_time_ms': limits.keepaliveMs,
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
     'grpc.enable_channelz': 0,
+    interceptors: [framedMessages],
   });
   addServices(server, context);
   const health = new HealthImplementation(

@@ -4,14 +4,19 @@
  */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import type { OutputEvent, TerminalEvent, TerminalSize } from '../core/event.js';
+import { BLOCK_BYTES, borrowBlock } from '../core/eventBlocks.js';
+import type { Loan } from '../core/loan.js';
 import { putVarint, varintSize } from '../core/varint.js';
 import { AttachResponseSchema } from '../gen/public/grantty/v1/terminal_service_pb.js';
+import { FramedMessage, PREFIX_BYTES } from './framedMessage.js';
 import { toExitStatus, toSize } from './wire.js';
 
 /** One event of the log, ready to be sent to any number of streams. */
 export interface EncodedEvent {
   readonly seq: number;
-  readonly message: Uint8Array;
+  readonly message: Uint8Array | FramedMessage;
+  /** Of the memory of the message: who is given the event is its one holder. Absent: it is not used again. */
+  readonly loan?: Loan;
   /** The size from this event on, and the message that says so; where the log records one. */
   readonly resized?: EncodedResize;
   readonly isExit: boolean;
@@ -28,7 +33,8 @@ export function encodeMessage(event: StreamEvent): Uint8Array {
   return toBinary(AttachResponseSchema, create(AttachResponseSchema, { event }));
 }
 
-export function encodeEvent(event: TerminalEvent): EncodedEvent {
+/** `room`: what there is in front of the data of an output. The message may lie there, and holds the loan. */
+export function encodeEvent(event: TerminalEvent, room?: Room): EncodedEvent {
   const { seq } = event;
   if (event.type === 'process.exit') {
     const value = {
@@ -39,7 +45,7 @@ export function encodeEvent(event: TerminalEvent): EncodedEvent {
     };
     return { seq, message: encodeMessage({ case: 'exited', value }), isExit: true };
   }
-  const encoded = { seq, message: encodeOutput(event), isExit: false };
+  const encoded = { seq, ...encodeOutput(event, room), isExit: false };
   if (event.size === undefined) return encoded;
   return { ...encoded, resized: encodeResize(event.size, seq, event.timeMicros) };
 }
@@ -70,33 +76,55 @@ const DATA_KEY = (3 << 3) | 2;
 const SECONDS_KEY = (1 << 3) | 0;
 const NANOS_KEY = (2 << 3) | 0;
 
+/** Memory in front of an event's data, and as long as what is lent. */
+export interface Room {
+  readonly bytes: number;
+  readonly loan: Loan;
+}
+
 /**
  * An `output` event written by hand: it is the one message whose cost counts, and this way its bytes
- * are copied once. A test holds it against the generated encoder.
+ * are copied once, or never where there is room in front of them. A test holds it against the
+ * generated encoder.
  */
-function encodeOutput({ seq, timeMicros, data }: OutputEvent): Uint8Array {
+function encodeOutput(
+  { seq, timeMicros, data }: OutputEvent,
+  room: Room | undefined,
+): Pick<EncodedEvent, 'message' | 'loan'> {
   const seconds = Math.floor(timeMicros / 1e6);
   const nanos = (timeMicros - seconds * 1e6) * 1000;
   const timeSize =
     (seconds === 0 ? 0 : 1 + varintSize(seconds)) + (nanos === 0 ? 0 : 1 + varintSize(nanos));
-  const size =
-    1 +
-    varintSize(seq) +
-    1 +
-    varintSize(timeSize) +
-    timeSize +
-    1 +
-    varintSize(data.length) +
-    data.length;
-  const bytes = Buffer.allocUnsafe(1 + varintSize(size) + size);
-  let at = putVarint(bytes, putByte(bytes, 0, OUTPUT_KEY), size);
+  const headSize =
+    1 + varintSize(seq) + 1 + varintSize(timeSize) + timeSize + 1 + varintSize(data.length);
+  const size = headSize + data.length;
+  const before = PREFIX_BYTES + 1 + varintSize(size) + headSize;
+
+  const { bytes, loan } = memoryFor(data, before, room);
+  let at = putVarint(bytes, putByte(bytes, PREFIX_BYTES, OUTPUT_KEY), size);
   at = putVarint(bytes, putByte(bytes, at, SEQ_KEY), seq);
   at = putVarint(bytes, putByte(bytes, at, TIME_KEY), timeSize);
   if (seconds !== 0) at = putVarint(bytes, putByte(bytes, at, SECONDS_KEY), seconds);
   if (nanos !== 0) at = putVarint(bytes, putByte(bytes, at, NANOS_KEY), nanos);
-  at = putVarint(bytes, putByte(bytes, at, DATA_KEY), data.length);
-  bytes.set(data, at);
-  return bytes;
+  putVarint(bytes, putByte(bytes, at, DATA_KEY), data.length);
+  return { message: new FramedMessage(bytes), ...(loan && { loan }) };
+}
+
+/** `data`, and in front of it so many bytes to be written: where it lies if that can be, else a copy. */
+function memoryFor(
+  data: Uint8Array,
+  before: number,
+  room: Room | undefined,
+): { readonly bytes: Buffer; readonly loan?: Loan } {
+  const size = before + data.length;
+  if (room && room.bytes >= before) {
+    room.loan.hold();
+    return { bytes: Buffer.from(data.buffer, data.byteOffset - before, size), loan: room.loan };
+  }
+  const block = size > BLOCK_BYTES / 2 && size <= BLOCK_BYTES ? borrowBlock() : undefined;
+  const bytes = block?.bytes.subarray(0, size) ?? Buffer.allocUnsafe(size);
+  bytes.set(data, before);
+  return { bytes, ...(block && { loan: block.loan }) };
 }
 
 function putByte(bytes: Uint8Array, at: number, value: number): number {

@@ -10,6 +10,7 @@
  * possible everywhere. Anything else that is thrown is a defect.
  */
 import type { ExitStatus, TerminalEvent, TerminalSize } from '../core/event.js';
+import type { Loan } from '../core/loan.js';
 import type { Name, TerminalTuple } from '../core/names.js';
 import type { SignalName } from '../core/signals.js';
 import type { CreatedBy, OnExit, RequestMark, TerminalRecord } from '../core/terminal.js';
@@ -194,7 +195,14 @@ export interface LiveOutput {
 }
 
 export type LiveItem =
-  | { readonly kind: 'events'; readonly events: readonly TerminalEvent[] }
+  | {
+      readonly kind: 'events';
+      readonly events: readonly TerminalEvent[];
+      /** Of the memory of the events' data, which may be used again; absent: it never is. */
+      readonly loan?: Loan;
+      /** Bytes in front of the data of each event, in the same memory, to be written to at will; absent: none. */
+      readonly room?: number;
+    }
   | { readonly kind: 'resized'; readonly size: TerminalSize };
 
 /**

@@ -7,6 +7,7 @@ import type {
   TerminalSize,
 } from '../core/event.js';
 import { MAX_EVENT_DATA_BYTES, MAX_UNLOGGED_BYTES } from '../core/limits.js';
+import { Loan } from '../core/loan.js';
 import type { LiveItem } from './api.js';
 import { type Pending, PendingOutput } from './pendingOutput.js';
 import { untilWritten } from './untilWritten.js';
@@ -181,10 +182,15 @@ export class OutputPipeline {
     const items: LiveItem[] = [];
     const events: OutputEvent[] = [];
     let run: OutputEvent[] = [];
+    let loans: Loan[] = [];
+    const endRun = () => {
+      if (run.length > 0) items.push({ kind: 'events', events: run, ...allOf(loans) });
+      run = [];
+      loans = [];
+    };
     for (const entry of pending) {
       if (entry.kind === 'resized') {
-        if (run.length > 0) items.push({ kind: 'events', events: run });
-        run = [];
+        endRun();
         this.#sizeToState = entry.size;
         items.push({ kind: 'resized', size: entry.size });
         continue;
@@ -200,8 +206,9 @@ export class OutputPipeline {
       this.#sizeToState = undefined;
       events.push(event);
       run.push(event);
+      if (entry.loan) loans.push(entry.loan);
     }
-    if (run.length > 0) items.push({ kind: 'events', events: run });
+    endRun();
     return { items, events };
   }
 
@@ -209,4 +216,15 @@ export class OutputPipeline {
     this.#paused = paused;
     this.#options.pause(paused);
   }
+}
+
+/** One loan that stands for several. */
+function allOf(loans: readonly Loan[]): { readonly loan?: Loan } {
+  const [first, ...others] = loans;
+  if (first === undefined || others.length === 0) return first ? { loan: first } : {};
+  return {
+    loan: new Loan(() => {
+      for (const { release } of loans) release();
+    }),
+  };
 }

@@ -1,16 +1,18 @@
 /** Output that was read and is in no event yet, gathered so that it is copied once on its way there. */
 import type { TerminalSize } from '../core/event.js';
+import { borrowBlock } from '../core/eventBlocks.js';
 import { MAX_EVENT_DATA_BYTES } from '../core/limits.js';
+import type { Loan } from '../core/loan.js';
 
 /** The bytes of one event, or a size that what follows was printed at. */
 export type Pending =
-  | { readonly kind: 'data'; readonly data: Buffer }
+  | { readonly kind: 'data'; readonly data: Buffer; readonly loan?: Loan | undefined }
   | { readonly kind: 'resized'; readonly size: TerminalSize };
 
 /**
- * A lone chunk gets the memory that it needs. Where a second one follows, both go to a block of one
- * event's size and so does what comes after: memory outside the heap is what makes a flood collect
- * garbage, so as little as can be is asked for.
+ * A lone chunk gets the memory that it needs. Where a second one follows, both go to a block and so
+ * does what comes after: memory outside the heap is what makes a flood collect garbage, so as little
+ * as can be is asked for.
  */
 export class PendingOutput {
   #entries: Pending[] = [];
@@ -21,6 +23,8 @@ export class PendingOutput {
   #open: Buffer | undefined;
   /** … in so many bytes at the beginning of `#open`. */
   #filled = 0;
+  /** Of `#open`, where that is a block. */
+  #loan: Loan | undefined;
 
   /** Bytes that wait. */
   get bytes(): number {
@@ -67,9 +71,10 @@ export class PendingOutput {
       return first.length;
     }
     if (this.#filled === this.#open.length) {
-      const block = Buffer.allocUnsafeSlow(MAX_EVENT_DATA_BYTES);
-      block.set(this.#open);
-      this.#open = block;
+      const { bytes, loan } = borrowBlock();
+      bytes.set(this.#open);
+      this.#open = bytes.subarray(0, MAX_EVENT_DATA_BYTES);
+      this.#loan = loan;
     }
     const part = chunk.subarray(0, this.#open.length - this.#filled);
     this.#open.set(part, this.#filled);
@@ -82,9 +87,15 @@ export class PendingOutput {
     if (this.#open === undefined) return;
     const data = this.#open.subarray(0, this.#filled);
     const wasteful = this.#filled < this.#open.length / 2;
-    this.#entries.push({ kind: 'data', data: wasteful ? Buffer.from(data) : data });
+    this.#entries.push(
+      wasteful
+        ? { kind: 'data', data: Buffer.from(data) }
+        : { kind: 'data', data, loan: this.#loan },
+    );
+    if (wasteful) this.#loan?.release();
     this.#closed += 1;
     this.#open = undefined;
     this.#filled = 0;
+    this.#loan = undefined;
   }
 }

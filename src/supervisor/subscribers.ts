@@ -24,17 +24,23 @@ export class Subscribers {
     return queue;
   }
 
+  /** Each subscriber is one holder of the item's loan; this is given back here. */
   publish(item: LiveItem): void {
+    const loan = item.kind === 'events' ? item.loan : undefined;
     if (item.kind === 'events') {
       this.nextSeq = (item.events.at(-1)?.seq ?? this.nextSeq - 1) + 1;
     }
     for (const queue of this.#queues) {
-      if (queue.push(item)) continue;
+      if (queue.push(item)) {
+        loan?.hold();
+        continue;
+      }
       this.#queues.delete(queue);
       queue.fail(
         new GranttyError('SUPERVISOR_UNAVAILABLE', 'too far behind the live output; read the log'),
       );
     }
+    loan?.release();
   }
 
   end(): void {

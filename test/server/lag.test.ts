@@ -88,6 +88,35 @@ describe('a watcher that lags', () => {
     expect(late.hash).toBe(whole);
   });
 
+  it('is given its own bytes out of memory that is used again, whoever stops, leaves or lags beside it', async () => {
+    const chunks = 300;
+    const expected = createHash('sha256');
+    terminal.lent = new Set();
+    const [reading, slow, stopped, leaving] = [watch(), watch(), watch(), watch()] as const;
+    for (const stream of [reading, slow, stopped, leaving]) await stream.next();
+    stopped.call.pause();
+    const ends = [readAll(reading as Incoming<never>), readAll(slow as Incoming<never>)];
+    for (let index = 0; index < chunks; index += 1) {
+      if (index % 8 === 0) slow.call.pause();
+      if (index % 8 === 4) slow.call.resume();
+      if (index === chunks / 2) leaving.call.cancel();
+      const data = chunk(index);
+      expected.update(data);
+      await terminal.print(data);
+    }
+    slow.call.resume();
+    await terminal.exit();
+    stopped.call.resume();
+    ends.push(readAll(stopped as Incoming<never>));
+    const whole = expected.digest('hex');
+    for (const { hash, seqs } of await Promise.all(ends)) {
+      expect(seqs).toEqual(range(1, chunks + 1));
+      expect(hash).toBe(whole);
+    }
+    // 17 fill what may wait for one client; what the one that left had waiting is not used again.
+    expect(terminal.lent.size).toBeLessThan(chunks / 2);
+  });
+
   it('comes back to live once it has caught up', async () => {
     const stream = watch();
     await stream.next();

@@ -136,6 +136,44 @@ describe('the output pipeline', () => {
     expect(Math.max(...sizes)).toBeLessThanOrEqual(MAX_EVENT_DATA_BYTES);
   });
 
+  it('lends what is published, and writes to no memory that a reader still has', async () => {
+    const log = new MemoryLog();
+    const kept: { readonly item: LiveItem; readonly bytes: Buffer; release(): void }[] = [];
+    const memories = new Set<ArrayBufferLike>();
+    let lent = 0;
+    const pipeline = new OutputPipeline({
+      log,
+      instance: 1,
+      size: { cols: 80, rows: 24 },
+      durable: async () => {},
+      publish: (item) => {
+        if (item.kind !== 'events' || !item.loan) return;
+        lent += 1;
+        for (const event of item.events) {
+          if (event.type === 'pty.output') memories.add(event.data.buffer);
+        }
+        kept.push({ item, bytes: outputOf(item.events), release: item.loan.release });
+        for (const one of kept) {
+          expect(outputOf(publishedEvents([one.item])).equals(one.bytes)).toBe(true);
+        }
+        if (kept.length > 4) kept.shift()?.release();
+      },
+      pause: () => {},
+      unwritable: () => {},
+      nowMicros: () => 0,
+    });
+    for (let round = 0; round < 40; round += 1) {
+      log.hold = true;
+      for (let i = 0; i < 40; i += 1) pipeline.push(Buffer.alloc(4095, round * 40 + i));
+      if (round % 5 === 0) pipeline.resized({ cols: 80 + round, rows: 24 });
+      log.release();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await pipeline.finish({ exitCode: 0 });
+    expect(lent).toBeGreaterThan(20);
+    expect(memories.size).toBeLessThan(60);
+  });
+
   it('writes a lone chunk at once', () => {
     const { log, pipeline } = start();
     pipeline.push(Buffer.from('k'));

@@ -7,6 +7,7 @@ import { mkdir } from 'node:fs/promises';
 import { AsyncQueue } from '../../src/core/asyncQueue.js';
 import { GranttyError } from '../../src/core/errors.js';
 import type { ExitStatus, TerminalEvent, TerminalSize } from '../../src/core/event.js';
+import { borrowBlock, HEAD_BYTES } from '../../src/core/eventBlocks.js';
 import type { Name } from '../../src/core/names.js';
 import { isLive, type TerminalRecord } from '../../src/core/terminal.js';
 import { EventLog } from '../../src/store/eventLog.js';
@@ -52,6 +53,8 @@ export class FakeTerminal {
   inputGate: Promise<void> = Promise.resolve();
   /** Set to have a terminal whose record says that it exited wait for its exit to be told. */
   settled: Promise<void> = Promise.resolve();
+  /** Set to give output in blocks that are used again, as it comes over the socket; the blocks that were. */
+  lent: Set<Buffer> | undefined;
   #log: EventLog | undefined;
 
   constructor(
@@ -102,13 +105,28 @@ export class FakeTerminal {
   async append(events: readonly TerminalEvent[]): Promise<void> {
     await this.#log?.append(events);
     this.nextSeq += events.length;
-    for (const queue of this.subscribers) queue.push({ kind: 'events', events });
+    const { lent } = this;
+    for (const queue of this.subscribers) {
+      if (!lent) queue.push({ kind: 'events', events });
+      else for (const event of events) queue.push(lentItem(lent, event));
+    }
   }
 
   setSize(size: TerminalSize): void {
     this.record = { ...this.record, size };
     for (const queue of this.subscribers) queue.push({ kind: 'resized', size });
   }
+}
+
+function lentItem(blocks: Set<Buffer>, event: TerminalEvent): LiveItem {
+  if (event.type !== 'pty.output') return { kind: 'events', events: [event] };
+  const { bytes, loan } = borrowBlock();
+  blocks.add(bytes);
+  // Whoever reads what was given back sees that it is not its own.
+  bytes.fill(0xee);
+  bytes.set(event.data, HEAD_BYTES);
+  const data = bytes.subarray(HEAD_BYTES, HEAD_BYTES + event.data.length);
+  return { kind: 'events', events: [{ ...event, data }], loan, room: HEAD_BYTES };
 }
 
 export class FakeSupervisor implements Supervisor {

@@ -4,12 +4,21 @@ import { MAX_MESSAGE_BYTES, unsound } from './protocol.js';
 
 const NOTHING = Buffer.alloc(0);
 
+/**
+ * Gives the memory for one body of so many bytes. It is asked when the size is known, and not again
+ * before that body was handed over.
+ */
+export type BodyMemory = (size: number) => Uint8Array;
+
 export class FrameReader {
   /** A size that is not complete yet, or the size of the message that is not. */
   #head: Uint8Array = NOTHING;
-  #body: Buffer | undefined;
+  #body: Uint8Array | undefined;
   /** Bytes of the body that are there. */
   #filled = 0;
+
+  /** Where bodies go from now on; as it is, each has memory of its own. */
+  memory: BodyMemory = (size) => Buffer.allocUnsafe(size);
 
   /** Bytes of a message that is not complete. */
   get incompleteBytes(): number {
@@ -17,8 +26,8 @@ export class FrameReader {
   }
 
   /**
-   * Calls `onBody` for each message that `chunk` completes. A body is copied once and is the
-   * receiver's own: `chunk` may be read into again.
+   * Calls `onBody` for each message that `chunk` completes. A body is copied once, into
+   * `memory`: `chunk` may be read into again.
    * @throws GranttyError when a size is above the bound, as soon as it is known
    */
   push(chunk: Uint8Array, onBody: (body: Uint8Array) => void): void {
@@ -45,7 +54,7 @@ export class FrameReader {
     this.#head = Buffer.from(all.subarray(0, offset ?? all.length));
     if (size === null) return NOTHING;
     if (size > MAX_MESSAGE_BYTES) throw unsound(`a message of ${size} bytes`);
-    this.#body = Buffer.allocUnsafe(size);
+    this.#body = this.memory(size);
     return all.subarray(offset);
   }
 }

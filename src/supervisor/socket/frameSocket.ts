@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { sizeDelimitedEncode } from '@bufbuild/protobuf/wire';
 import { putVarint, varintSize } from '../../core/varint.js';
-import { FrameReader } from './frameReader.js';
+import { type BodyMemory, FrameReader } from './frameReader.js';
 import { MAX_MESSAGE_BYTES, unavailable, unsound } from './protocol.js';
 
 /** Bytes of posted messages that wait for the end of the turn; what is more goes at once. */
@@ -45,9 +45,13 @@ export class FrameSocket {
     });
   }
 
-  /** Who gets the bodies of messages from now on. What it throws ends the connection. */
-  receive(onBody: (body: Uint8Array) => void): void {
+  /**
+   * Who gets the bodies of messages from now on, and where they lie; without `memory` they are the
+   * receiver's own. What it throws ends the connection.
+   */
+  receive(onBody: (body: Uint8Array) => void, memory?: BodyMemory): void {
     this.#onBody = onBody;
+    if (memory) this.#reader.memory = memory;
   }
 
   /**
@@ -83,10 +87,11 @@ export class FrameSocket {
   }
 
   /**
-   * As `send`, of a message that is encoded already. A large one is not copied and must not change;
-   * the kernel gets its parts in one call.
+   * As `send`, of a message that is encoded already. A large one is not copied and must not change
+   * until `sent` is called: the kernel has it then. It is not called when the connection is gone
+   * before. The kernel gets the parts in one call.
    */
-  sendParts(parts: readonly Uint8Array[]): boolean {
+  sendParts(parts: readonly Uint8Array[], sent?: () => void): boolean {
     const socket = this.#socket;
     if (!socket.writable) return false;
     const size = parts.reduce((sum, part) => sum + part.length, 0);
@@ -95,10 +100,13 @@ export class FrameSocket {
     putVarint(prefix, 0, size);
     const all = [prefix, ...parts];
     this.#flush();
-    if (size <= COPIED_BYTES) return socket.write(Buffer.concat(all));
+    const done = (error?: Error | null) => {
+      if (!error) sent?.();
+    };
+    if (size <= COPIED_BYTES) return socket.write(Buffer.concat(all), done);
     socket.cork();
     let room = true;
-    for (const part of all) room = socket.write(part);
+    for (const part of all) room = socket.write(part, part === all.at(-1) ? done : undefined);
     socket.uncork();
     return room;
   }

@@ -1,6 +1,7 @@
 /** The server's end of an output connection. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { AsyncQueue } from '../../core/asyncQueue.js';
+import { BLOCK_BYTES, borrowBlock, type EventBlock, HEAD_BYTES } from '../../core/eventBlocks.js';
 import { OutputFrameSchema } from '../../gen/internal/grantty/internal/v1/output_pb.js';
 import type { LiveItem, LiveOutput } from '../api.js';
 import { decodeItem } from './eventCodec.js';
@@ -26,6 +27,13 @@ export function receiveOutput(
     queue.end();
     frames.destroy();
   };
+  /** Where the body that comes next lies, if it is a large one. */
+  let block: EventBlock | undefined;
+  const memory = (size: number): Uint8Array => {
+    const fits = size > BLOCK_BYTES / 2 && size <= BLOCK_BYTES - HEAD_BYTES;
+    block = fits ? borrowBlock() : undefined;
+    return block?.bytes.subarray(HEAD_BYTES, HEAD_BYTES + size) ?? Buffer.allocUnsafe(size);
+  };
   frames.receive((body) => {
     const frame = fromBinary(OutputFrameSchema, body);
     const item = decodeItem(frame);
@@ -34,10 +42,10 @@ export function receiveOutput(
       else queue.end();
       return;
     }
-    queue.push({ item, bytes: body.length });
+    queue.push({ item: block ? lent(item, block) : item, bytes: body.length });
     ahead += body.length;
     if (ahead > MAX_AHEAD_BYTES) frames.pause();
-  });
+  }, memory);
   void frames.closed.then((failure) => {
     signal.removeEventListener('abort', end);
     queue.fail(unavailable('the connection to the supervisor was lost', failure));
@@ -57,4 +65,12 @@ export function receiveOutput(
     }
   }
   return { nextSeq, items: items() };
+}
+
+/** What stood in front of a lone event has been read, and what lies in front of the message is ours. */
+function lent(item: LiveItem, { bytes, loan }: EventBlock): LiveItem {
+  if (item.kind !== 'events') return item;
+  const [event, another] = item.events;
+  const alone = event?.type === 'pty.output' && another === undefined;
+  return { ...item, loan, room: alone ? event.data.byteOffset - bytes.byteOffset : 0 };
 }

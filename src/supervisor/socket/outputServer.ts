@@ -43,10 +43,13 @@ async function pump(
 ): Promise<FrameParts> {
   try {
     for await (const item of items) {
+      const loan = item.kind === 'events' ? item.loan : undefined;
       for (const parts of encodeItem(item)) {
-        if (!frames.sendParts(parts)) await frames.drained();
+        loan?.hold();
+        if (!frames.sendParts(parts, loan?.release)) await frames.drained();
         if (gone.aborted) break;
       }
+      loan?.release();
     }
     return encodeFrame({ ended: true });
   } catch (error) {

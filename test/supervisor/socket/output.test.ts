@@ -1,6 +1,8 @@
 import { AsyncQueue } from '../../../src/core/asyncQueue.js';
 import { GranttyError } from '../../../src/core/errors.js';
 import type { OutputEvent } from '../../../src/core/event.js';
+import { borrowBlock, HEAD_BYTES } from '../../../src/core/eventBlocks.js';
+import { Loan } from '../../../src/core/loan.js';
 import type { LiveItem, Supervisor } from '../../../src/supervisor/api.js';
 import { name, owner } from '../../support/registry.js';
 import { served } from '../../support/socketRegistry.js';
@@ -150,6 +152,70 @@ describe('output over the supervisor’s socket', () => {
     };
     await expect(late()).rejects.toMatchObject({ message: 'too far behind' });
     expect(next).toBe(seq - 1);
+  });
+
+  it('lends the memory of large events, with room in front, and never what somebody holds', async () => {
+    const sizes = Array.from({ length: 200 }, (_, at) => (at % 7 === 0 ? 900 : 65_536 - at));
+    const dataOf = (at: number) => Buffer.alloc(sizes[at] ?? 0, at);
+    await using over = await served(giving(() => sizes.map((_, at) => output(at + 1, dataOf(at)))));
+    const held: { readonly at: number; readonly data: Uint8Array; release(): void }[] = [];
+    const memories = new Set<ArrayBufferLike>();
+    const { items } = await over.supervisor.openOutput(key, never);
+    let at = 0;
+    for await (const item of items) {
+      const [event] = item.kind === 'events' ? item.events : [];
+      if (item.kind !== 'events' || event?.type !== 'pty.output') throw new Error('no output');
+      const { loan, room = 0 } = item;
+      expect(event.seq).toBe(at + 1);
+      expect(loan !== undefined).toBe(sizes[at] !== 900);
+      if (loan) {
+        const { data } = event;
+        expect(room).toBeGreaterThanOrEqual(HEAD_BYTES);
+        memories.add(data.buffer);
+        // Written to as a head would be.
+        new Uint8Array(data.buffer, data.byteOffset - room, room).fill(0xee);
+        held.push({ at, data, release: loan.release });
+      }
+      // Not in the order in which they came, and all are looked at again before they go.
+      while (held.length > 5) {
+        const [going] = held.splice((at * 3) % held.length, 1);
+        if (going) expect(dataOf(going.at).equals(going.data)).toBe(true);
+        going?.release();
+      }
+      at += 1;
+    }
+    expect(at).toBe(sizes.length);
+    expect(memories.size).toBeLessThan(sizes.length / 2);
+  });
+
+  it('gives a block back when the kernel has it, and not before', async () => {
+    const blocks = Array.from({ length: 40 }, () => {
+      const { bytes, loan } = borrowBlock();
+      return { bytes: bytes.subarray(0, 65_536).fill(1), loan };
+    });
+    let returned = 0;
+    await using over = await served(
+      giving(() =>
+        blocks.map(({ bytes, loan }, at) => ({
+          kind: 'events',
+          events: [{ type: 'pty.output', seq: at + 1, timeMicros: 0, data: bytes }],
+          loan: new Loan(() => {
+            returned += 1;
+            // From here on somebody else may write to it.
+            bytes.fill(0xee);
+            loan.release();
+          }),
+        })),
+      ),
+    );
+    const { items } = await over.supervisor.openOutput(key, never);
+    for await (const item of items) {
+      const [event] = item.kind === 'events' ? item.events : [];
+      const data = event?.type === 'pty.output' ? event.data : Buffer.alloc(0);
+      expect(data.length).toBe(65_536);
+      expect(data.every((byte) => byte === 1)).toBe(true);
+    }
+    expect(returned).toBe(blocks.length);
   });
 
   it('is closed when the other end sends what it should not', async () => {
