@@ -2,10 +2,14 @@
 import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
+import { partsRead, type TerminalPart } from './cedarReach.js';
 import type { Question } from './cedarRequest.js';
 import type { PolicySet } from './cedarSet.js';
 
-export type CedarInstance = Pick<typeof Cedar, 'preparsePolicySet' | 'statefulIsAuthorized'>;
+export type CedarInstance = Pick<
+  typeof Cedar,
+  'preparsePolicySet' | 'statefulIsAuthorized' | 'policyToJson'
+>;
 
 export interface Verdict {
   readonly permit: boolean;
@@ -21,8 +25,12 @@ export interface EvaluationError {
   readonly message: string;
 }
 
-/** @throws whatever breaks the instance; then it must not be asked again */
-export type Engine = (question: Question) => Verdict;
+export interface Engine {
+  /** @throws whatever breaks the instance; then it must not be asked again */
+  (question: Question): Verdict;
+  /** What of a terminal the answers depend on; absent: all. */
+  readonly reads?: ReadonlySet<TerminalPart>;
+}
 
 /**
  * Calls into WebAssembly that V8 has compiled into their caller end the process of Node.js 20 with
@@ -51,8 +59,9 @@ export function openEngine(set: PolicySet, cedar: CedarInstance = newCedar()): E
   if (loaded.type === 'failure') {
     throw new Error(`the policies cannot be loaded: ${loaded.errors[0]?.message}`);
   }
-  return (question) =>
+  const ask = (question: Question) =>
     judge(cedar.statefulIsAuthorized({ ...question, preparsedPolicySetId: set.hash }));
+  return Object.assign(ask, { reads: partsRead(set, cedar) });
 }
 
 /**

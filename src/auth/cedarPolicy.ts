@@ -39,12 +39,15 @@ export class CedarPolicy implements Policy {
   #set: PolicySet;
   /** Absent after one broke and could not be replaced: then all that is not remembered is denied. */
   #engine: Engine | undefined;
+  /** What of a terminal the set looks at. */
+  #reads: Engine['reads'];
 
   /** The set must have been checked. @throws Error when it cannot be loaded */
   constructor(set: PolicySet, options: CedarPolicyOptions = {}) {
     this.#options = options;
     this.#open = options.open ?? openEngine;
     this.#engine = this.#open(set);
+    this.#reads = this.#engine.reads;
     this.#set = set;
   }
 
@@ -59,12 +62,13 @@ export class CedarPolicy implements Policy {
   /** From one decision to the next; nothing of the old set is left. @throws, and the old one stays */
   swap(set: PolicySet): void {
     this.#engine = this.#open(set);
+    this.#reads = this.#engine.reads;
     this.#set = set;
     this.#answers.clear();
   }
 
   decide(request: PolicyRequest): PolicyDecision {
-    const key = keyOf(request);
+    const key = keyOf(request, this.#reads);
     const known = this.#answers.get(key);
     if (known !== undefined) return known;
     try {

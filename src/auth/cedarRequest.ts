@@ -4,11 +4,14 @@ import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
 import type { AccessRequest, Launch } from '../core/access.js';
 import type { Capability } from '../core/capability.js';
 import { requiredActions } from '../core/grant.js';
+import { type TerminalPart, terminalParts } from './cedarReach.js';
 import type { PolicyPeer, PolicyPrincipal, PolicyRequest } from './policy.js';
 
 export type Question = Omit<Cedar.StatefulAuthorizationCall, 'preparsedPolicySetId'>;
 
 type Value = Cedar.CedarValueJson;
+
+const allParts: ReadonlySet<TerminalPart> = new Set(terminalParts);
 
 /** One for each action that the grant must hold: all of them must be permitted. */
 export function questionsOf(request: PolicyRequest): readonly Question[] {
@@ -28,10 +31,14 @@ export function questionsOf(request: PolicyRequest): readonly Question[] {
 }
 
 /**
- * The same for the same questions only: all that they are made of, and nothing else. That the token
- * is not in it lets an answer outlive the token's renewal.
+ * The same for questions with the same answer only: all that they are made of, of the terminal what
+ * policies read, and nothing else. That the token is not in it lets an answer outlive the token's
+ * renewal; that its id seldom is lets one answer do for the next terminal too.
  */
-export function keyOf({ principal, access, peer }: PolicyRequest): string {
+export function keyOf(
+  { principal, access, peer }: PolicyRequest,
+  reads: ReadonlySet<TerminalPart> = allParts,
+): string {
   const { target, launch } = access;
   return JSON.stringify([
     principal.issuer,
@@ -42,10 +49,10 @@ export function keyOf({ principal, access, peer }: PolicyRequest): string {
     peer.provesPossession,
     access.action,
     access.also,
-    target.owner,
-    target.agent,
-    target.session,
-    target.id,
+    reads.has('owner') && target.owner,
+    reads.has('agent') && target.agent,
+    reads.has('session') && target.session,
+    reads.has('terminal') && target.id,
     access.signal,
     access.signalBytes,
     launch && [launch.command, launch.cwd, launch.envNames],

@@ -17,6 +17,8 @@ const scope = fc.constantFrom(
 const condition = fc.constantFrom(
   'true',
   'resource.owner == "0"',
+  'resource.terminal == "t1"',
+  'resource == Grantty::Terminal::"1000/coder/default/t1"',
   'principal.delegated',
   'context.peer.loopback',
   'context.proves_possession',
