@@ -10,7 +10,7 @@ import {
 } from '../gen/public/grantty/v1/terminal_service_pb.js';
 import { resourceDir } from '../store/paths.js';
 import { LogReader } from '../store/reader/logReader.js';
-import type { TerminalSnapshot } from '../supervisor/api.js';
+import type { Supervisor, TerminalKey, TerminalSnapshot } from '../supervisor/api.js';
 import type { ServerContext } from './context.js';
 import { notFound } from './errors.js';
 import { eventsAfter } from './eventTail.js';
@@ -57,11 +57,16 @@ export function wait(context: ServerContext): WaitHandler {
         let terminal = stored(permit);
         // The record may say that it ended a moment before the last event is out.
         if (!isLive(terminal.record.state)) terminal = await supervisor.exited(permit.key, stop);
+        else if (condition.kind === 'exit' && request.afterSeq === undefined) {
+          const told = await exitOf(supervisor, permit.key, terminal, stop);
+          if (told) return told;
+        }
+        const { logEpoch } = terminal.record;
         const feed = await hub.join(terminal);
         try {
           stop.throwIfAborted();
           const waited = await meet(context, request, condition, terminal, feed, stop);
-          return { ...waited, lastSeq: feed.lastSeq, logEpoch: terminal.record.logEpoch };
+          return { ...waited, lastSeq: feed.lastSeq, logEpoch };
         } finally {
           feed.leave();
         }
@@ -81,6 +86,23 @@ export function wait(context: ServerContext): WaitHandler {
       throw withDecision(error, permit);
     }
   };
+}
+
+/**
+ * The exit of the instance that runs, which the record tells as well as the log: nothing of its output
+ * is asked for. Undefined where somebody has started it again since; then the log alone knows.
+ */
+async function exitOf(
+  supervisor: Supervisor,
+  key: TerminalKey,
+  { record: { instance } }: TerminalSnapshot,
+  stop: AbortSignal,
+): Promise<(Waited & { readonly lastSeq: number; readonly logEpoch: number }) | undefined> {
+  const { record, nextSeq } = await supervisor.exited(key, stop);
+  if (record.instance !== instance || !record.exit || isLive(record.state)) return undefined;
+  const lastSeq = nextSeq - 1;
+  const { exit, logEpoch } = record;
+  return { outcome: WaitOutcome.EXIT, matchedSeq: lastSeq, exit, lastSeq, logEpoch };
 }
 
 /** Follows the events until one meets the condition, or the process exits. */

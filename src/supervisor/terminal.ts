@@ -59,9 +59,9 @@ export interface JustMade {
 export class Terminal {
   readonly #held: HeldRecord;
   #instance: Instance | undefined;
-  /** Resolves when the exit of the latest instance is on disk and published. */
+  /** Resolves when the exit of the latest instance is on disk and published, and its log closed. */
   #ended: Promise<void> = Promise.resolve();
-  /** The same moment, for those who may give up waiting; absent before the first instance. */
+  /** Released when it is on disk and published; absent before the first instance. */
   #exit: Latch | undefined;
   /** Resolves when the sweep after the latest exit, if there was one, is over. */
   #swept: Promise<void> = Promise.resolve();
@@ -179,7 +179,7 @@ export class Terminal {
     this.#subscribers.nextSeq = instance.nextSeq;
     const exit = new Latch();
     this.#exit = exit;
-    this.#ended = this.#finish(instance, place).then(() => exit.release());
+    this.#ended = this.#finish(instance, place, exit).finally(() => exit.release());
     const here = { bootId: context.bootId, socket: context.locator(planned) };
     try {
       // Nothing is awaited before this, so that it comes before whatever the exit records.
@@ -195,7 +195,7 @@ export class Terminal {
   }
 
   /** Records the exit, tells everybody, hangs up: in that order. */
-  async #finish(instance: Instance, place: Place): Promise<void> {
+  async #finish(instance: Instance, place: Place, exit: Latch): Promise<void> {
     const event = await instance.exit;
     if (!event) return;
     const saved = await untilWritten(
@@ -210,6 +210,7 @@ export class Terminal {
     this.#selfEnding = undefined;
     place[Symbol.dispose]();
     this.#subscribers.publish({ kind: 'events', events: [event] });
+    exit.release();
     await instance.close().catch((error: unknown) => this.#report(error, UNSOUND_CLOSE));
     if (this.record.onExit === 'sweep') {
       this.#swept = sweepTree(instance.marks, this.context.log, this.record).catch(

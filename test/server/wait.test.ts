@@ -39,6 +39,13 @@ describe('Wait', () => {
     }
   }
 
+  /** Once the server waits for the exit itself. */
+  async function awaitingExit(): Promise<void> {
+    while (!harness.supervisor.calls.some(({ method }) => method === 'exited')) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
   async function timersSet(count: number): Promise<void> {
     while (harness.clock.timersSet < count) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -56,13 +63,40 @@ describe('Wait', () => {
 
   it('waits for the exit of a terminal that runs', async () => {
     const waited = wait(exit);
-    await following();
+    await awaitingExit();
     await terminal.print('x');
     await terminal.exit({ exitCode: 0 });
     expect(await waited).toMatchObject({
       outcome: WaitOutcome.EXIT,
       matchedSeq: 2n,
       exitStatus: { exitCode: 0 },
+    });
+  });
+
+  it('asks for no output to learn of an exit', async () => {
+    const waited = wait(exit);
+    await awaitingExit();
+    expect(harness.server.load.watchedTerminals).toBe(0);
+    await terminal.exit({ exitCode: 4 });
+    expect((await waited).exitStatus?.exitCode).toBe(4);
+    expect(harness.server.load.watchedTerminals).toBe(0);
+  });
+
+  it('tells the exit that it waited for, though the terminal has been started again since', async () => {
+    const { supervisor } = harness;
+    const exited = supervisor.exited.bind(supervisor);
+    supervisor.exited = async (key, signal) => {
+      await exited(key, signal);
+      await supervisor.start({ owner: '1000' as Name, id: 't1' as Name }, {});
+      return terminal.snapshot();
+    };
+    const waited = wait(exit);
+    await awaitingExit();
+    await terminal.exit({ exitCode: 5 });
+    expect(await waited).toMatchObject({
+      outcome: WaitOutcome.EXIT,
+      matchedSeq: 1n,
+      exitStatus: { exitCode: 5 },
     });
   });
 
@@ -176,7 +210,7 @@ describe('Wait', () => {
 
   it('ends with its authority', async () => {
     const waited = failureOf(wait(exit));
-    await following();
+    await awaitingExit();
     // A little past its end, as it looks again every 15 s.
     for (let seconds = 0; seconds <= 600; seconds += 15) {
       harness.clock.advance(15_000);
@@ -187,7 +221,7 @@ describe('Wait', () => {
 
   it('ends within 15 s when the clock is set past the end of the token', async () => {
     const waited = failureOf(wait(exit));
-    await following();
+    await awaitingExit();
     harness.clock.set(3_600_000);
     harness.clock.advance(15_000);
     expect(detailsOf(await waited).info?.reason).toBe('TOKEN_EXPIRED');
