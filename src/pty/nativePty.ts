@@ -48,14 +48,26 @@ interface Native {
 
 const native = checkedNative();
 
+/** Forked here, and not waited for yet as far as is known: nobody else has these numbers. */
+const leaders = new Set<number>();
+
+export function isLeader(pid: number): boolean {
+  return leaders.has(pid);
+}
+
 /** @throws Error when the host has no PTY, process or memory left */
 export function forkPty({ argv, env, cwd, size, onExit }: ForkSpec): ForkedPty {
   const [file, ...args] = argv;
   if (file === undefined) throw new Error('an argv needs one element at least');
   const noUid = -1;
+  const ended = (exitCode: number, signal: number) => {
+    leaders.delete(pid);
+    onExit(exitCode, signal);
+  };
   const { fd, pid, pty } = withoutGaps(() =>
-    native.fork(file, args, [...env], cwd, size.cols, size.rows, noUid, noUid, true, '', onExit),
+    native.fork(file, args, [...env], cwd, size.cols, size.rows, noUid, noUid, true, '', ended),
   );
+  leaders.add(pid);
   return { master: fd, pid, slavePath: pty };
 }
 

@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
+import { type Birth, begunSince, earlier } from './forkOrder.js';
 
 export interface ProcessInfo {
   readonly pid: number;
@@ -29,11 +30,15 @@ export interface ProcessInfo {
  */
 const SCAN_BATCH = 32;
 
-/** The state of every process at about one time. Each that lived throughout the scan is in it. */
+/** The state of processes at about one time. Each that lived throughout the scan and `covers` is in it. */
 export class ProcessTable {
   readonly #instances = new Map<number, Promise<string | undefined>>();
 
-  constructor(readonly processes: readonly ProcessInfo[]) {}
+  constructor(
+    readonly processes: readonly ProcessInfo[],
+    /** Whether a process of that number would be in it. */
+    readonly covers: (pid: number) => boolean,
+  ) {}
 
   /** CTX_INSTANCE of its environment as it was executed; undefined also when that may not be read. */
   instanceOf(pid: number): Promise<string | undefined> {
@@ -80,28 +85,37 @@ export function ignoresSignal(pid: number, signal: number): boolean {
 }
 
 let running: Promise<ProcessTable> | undefined;
-let next: Promise<ProcessTable> | undefined;
+let next: { readonly table: Promise<ProcessTable>; since: Birth | undefined } | undefined;
 
 /**
- * A scan that begins after this call. One runs at a time; those who ask meanwhile share the one
- * that follows it, because the running one may have passed by what they are looking for.
+ * A scan that begins after this call, of all processes or of those that began with `since` or later. One
+ * runs at a time; those who ask meanwhile share the one that follows it, because the running one may
+ * have passed by what they are looking for.
  */
-export function scanProcesses(): Promise<ProcessTable> {
-  next ??= after(running).then(() => {
-    const scan = scanNow();
+export function scanProcesses(since?: Birth): Promise<ProcessTable> {
+  if (next) {
+    next.since = earlier(next.since, since);
+    return next.table;
+  }
+  const table = after(running).then(() => {
+    const scan = scanNow(next?.since);
     running = scan;
     next = undefined;
     return scan;
   });
-  return next;
+  next = { table, since };
+  return table;
 }
 
 async function after(scan: Promise<unknown> | undefined): Promise<void> {
   await scan?.catch(() => {});
 }
 
-async function scanNow(): Promise<ProcessTable> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+async function scanNow(since: Birth | undefined): Promise<ProcessTable> {
+  const covers = (since && begunSince(since)) ?? (() => true);
+  const pids = (await readdir('/proc')).filter(
+    (name) => /^\d+$/.test(name) && covers(Number(name)),
+  );
   const processes: ProcessInfo[] = [];
   for (let begin = 0; begin < pids.length; begin += SCAN_BATCH) {
     if (begin > 0) await setImmediate();
@@ -110,7 +124,7 @@ async function scanNow(): Promise<ProcessTable> {
       if (process) processes.push(process);
     }
   }
-  return new ProcessTable(processes);
+  return new ProcessTable(processes, covers);
 }
 
 /** A process whose first thread ended while others run counts as live. */

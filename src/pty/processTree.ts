@@ -4,7 +4,15 @@ import { setTimeout } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { type SignalName, signalNumbers } from '../core/signals.js';
 import type { Cgroup } from './cgroup.js';
-import { ignoresSignal, type ProcessInfo, readProcess, scanProcesses } from './processTable.js';
+import type { Birth } from './forkOrder.js';
+import { isLeader } from './nativePty.js';
+import {
+  ignoresSignal,
+  type ProcessInfo,
+  type ProcessTable,
+  readProcess,
+  scanProcesses,
+} from './processTable.js';
 
 export type { ProcessInfo } from './processTable.js';
 
@@ -36,9 +44,10 @@ const READ_WIDTH = 16;
  * The live processes of the instance: the top-level process, what shares its session, its
  * controlling terminal or its CTX_INSTANCE, and all descendants of these. One that left all four
  * behind (a cleared environment, a session of its own, a parent that ended) is not found.
+ * @param birth of the top-level process, where it is known: nothing that is older is looked at
  */
-export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
-  const table = await scanProcesses();
+export async function findTree(marks: TreeMarks, birth?: Birth): Promise<ProcessInfo[]> {
+  const table = await scanProcesses(birth);
   const inTree = new Set<number>();
   const leader = table.processes.find(({ pid }) => pid === marks.sessionId);
   // A number that another process leads now names another session.
@@ -56,7 +65,7 @@ export async function findTree(marks: TreeMarks): Promise<ProcessInfo[]> {
       unsettled.push(process);
     }
   }
-  const asked = marks.isOurs ? unsettled.filter(mayBeOrphan(table.processes)) : unsettled;
+  const asked = marks.isOurs ? unsettled.filter(mayBeOrphan(table)) : unsettled;
   for (let begin = 0; begin < asked.length; begin += READ_WIDTH) {
     const batch = asked.slice(begin, begin + READ_WIDTH);
     await Promise.all(
@@ -85,13 +94,18 @@ function seesOurTtys(pid: number): boolean {
 
 /**
  * Whether a process has, as far as the scan knows, a parent that it may have been given when its own
- * ended: an ancestor of ours, the first process of all, or one that the scan did not meet.
+ * ended: an ancestor of ours, the first process of all, or one that the scan did not meet. The
+ * top-level process of another terminal is no orphan.
  */
-function mayBeOrphan(processes: readonly ProcessInfo[]): (process: ProcessInfo) => boolean {
+function mayBeOrphan({ processes, covers }: ProcessTable): (process: ProcessInfo) => boolean {
   const parents = new Map(processes.map(({ pid, parent }) => [pid, parent]));
-  const reapers = new Set([1]);
-  for (let pid = process.pid; !reapers.has(pid); pid = parents.get(pid) ?? 1) reapers.add(pid);
-  return ({ parent }) => reapers.has(parent) || !parents.has(parent);
+  const parentOf = (pid: number) => parents.get(pid) ?? readProcess(pid)?.parent ?? 1;
+  const reapers = new Set([1, process.pid]);
+  for (let pid = process.ppid; pid > 0 && !reapers.has(pid); pid = parentOf(pid)) reapers.add(pid);
+  return ({ pid, parent }) => {
+    if (parent === process.pid && isLeader(pid)) return false;
+    return reapers.has(parent) || (covers(parent) && !parents.has(parent));
+  };
 }
 
 /**

@@ -3,6 +3,7 @@ import { closeSync, constants, fchownSync, fstatSync, openSync, readlinkSync } f
 import { constants as os } from 'node:os';
 import { errorCode, GranttyError } from '../core/errors.js';
 import type { TerminalSize } from '../core/event.js';
+import { type Birth, forksSoFar } from './forkOrder.js';
 import { InputQueue } from './inputQueue.js';
 import { childLaunch } from './launch.js';
 import { type ForkedPty, forkPty } from './nativePty.js';
@@ -35,6 +36,7 @@ export interface PtyExit {
 
 export interface Pty extends AsyncDisposable {
   readonly pid: number;
+  readonly birth: Birth;
   /** Of the process, clock ticks since boot; 0 when it ended before it could be read. */
   readonly startTime: number;
   readonly ttyDevice: number;
@@ -87,6 +89,7 @@ const KEEP_GROUP = -1;
 
 class OpenPty implements Pty {
   readonly pid: number;
+  readonly birth: Birth;
   readonly startTime: number;
   readonly ttyDevice: number;
   readonly exit: Promise<PtyExit>;
@@ -99,8 +102,10 @@ class OpenPty implements Pty {
     const ended = new Promise<ChildEnd>((resolve) => {
       onExit = (exitCode, signal) => resolve({ exitCode, signal });
     });
+    const forks = forksSoFar();
     const { master, pid, slavePath } = fork(spec, onExit);
     this.pid = pid;
+    this.birth = { pid, forks };
     let slave: number | undefined;
     try {
       const child = readProcess(pid);

@@ -231,7 +231,9 @@ export class Instance {
   /** 0 too when it cannot be known, such as without a descriptor left: the exit goes on record. */
   async #countSurvivors(): Promise<number> {
     try {
-      return (await findTree(this.marks)).length;
+      // A control group may have been given an older process too.
+      const birth = this.marks.cgroup ? undefined : this.#pty.birth;
+      return (await findTree(this.marks, birth)).length;
     } catch (error) {
       const { pid } = this.marks;
       this.#context.log.error(

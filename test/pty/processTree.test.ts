@@ -17,7 +17,7 @@ function pidsIn(text: string): Record<string, number> {
 
 describe('the tree of a terminal', () => {
   it('holds descendants, its session, what left the session, and what left the family', async () => {
-    const { marks, seen } = openScript(`
+    const { pty, marks, seen } = openScript(`
       sleep 60 & echo child=$!
       setsid sleep 61 & echo leader=$!
       (setsid sh -c 'sleep 62 & echo orphan=$!' &)
@@ -31,8 +31,10 @@ describe('the tree of a terminal', () => {
       expect.arrayContaining([marks.pid, child, leader, orphan, nohup, nameless]),
     );
     expect(tree).toHaveLength(6);
-    const asOurs = (await findTree({ ...marks, isOurs: true })).map(({ pid }) => pid);
-    expect(asOurs).toEqual(tree);
+    for (const birth of [undefined, pty.birth]) {
+      const asOurs = (await findTree({ ...marks, isOurs: true }, birth)).map(({ pid }) => pid);
+      expect(asOurs).toEqual(tree);
+    }
     // While its parent lives: afterwards nothing would tell that the nameless one belongs to it.
     expect(await endTree(marks, KILL)).toEqual([]);
     expect(readProcess(nameless ?? 0)).toBeUndefined();
@@ -46,8 +48,10 @@ describe('the tree of a terminal', () => {
     await pty.exit;
     pty.close();
     for (const isOurs of [false, true]) {
-      const tree = await findTree({ ...marks, ttyDevice: 0, isOurs });
-      expect(tree.map(({ pid }) => pid)).toEqual([orphan]);
+      for (const birth of [undefined, pty.birth]) {
+        const tree = await findTree({ ...marks, ttyDevice: 0, isOurs }, birth);
+        expect(tree.map(({ pid }) => pid)).toEqual([orphan]);
+      }
     }
     expect(await findTree({ ...marks, ttyDevice: 0, nonce: 'another' })).toEqual([]);
   });
@@ -86,7 +90,8 @@ describe('the tree of a terminal', () => {
       const there = processes.filter(
         (one) => one.ttyDevice === ttyDevice && one.parent === elsewhere.pid,
       );
-      expect(there.map(({ comm }) => comm)).toEqual(['sleep']);
+      // The shell, or what it executes already.
+      expect(there).toHaveLength(1);
       const marks = { pid: 0, startTime: 0, sessionId: 0, ttyDevice, nonce: 'none' };
       const found = (await findTree(marks)).map(({ pid }) => pid);
       expect(found).not.toContain(there[0]?.pid);
@@ -203,6 +208,40 @@ describe('a scan', () => {
     expect(processes.map(({ pid }) => pid)).toContain(child.pid);
     child.kill('SIGKILL');
     await new Promise((resolve) => child.once('exit', resolve));
+  });
+
+  it('of what began since a fork reads that and nothing older', async () => {
+    const { pty, seen } = openScript('sleep 60 & echo child=$! ready; wait');
+    const { child } = pidsIn(await seen('ready'));
+    const { processes, covers } = await scanProcesses(pty.birth);
+    const pids = processes.map(({ pid }) => pid);
+    expect(pids).toEqual(expect.arrayContaining([pty.pid, child]));
+    expect(pids).not.toContain(process.pid);
+    expect(covers(process.pid)).toBe(false);
+  });
+
+  it('that is shared reads what the one who asks for most wants', async () => {
+    const [older, younger] = [
+      openScript('echo ready; sleep 60'),
+      openScript('echo ready; sleep 60'),
+    ];
+    await Promise.all([older.seen('ready'), younger.seen('ready')]);
+    const wide = scanProcesses(younger.pty.birth);
+    expect(scanProcesses(older.pty.birth)).toBe(wide);
+    const pids = (await wide).processes.map(({ pid }) => pid);
+    expect(pids).toEqual(expect.arrayContaining([older.pty.pid, younger.pty.pid]));
+    expect(pids).not.toContain(process.pid);
+    const all = scanProcesses(younger.pty.birth);
+    expect(scanProcesses()).toBe(all);
+    expect((await all).processes.map(({ pid }) => pid)).toContain(process.pid);
+  });
+
+  it.each([
+    ['the kernel does not count forks', undefined],
+    ['more were forked since than pids may pass by unseen', -1_000_000_000],
+  ])('reads everything where %s', async (_, forks) => {
+    const { processes } = await scanProcesses({ pid: process.pid + 1, forks });
+    expect(processes.map(({ pid }) => pid)).toContain(process.pid);
   });
 
   it('reads a name with spaces and parentheses', async () => {
