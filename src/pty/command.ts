@@ -1,7 +1,8 @@
 /** What can be known of a command and its directory before the fork, with the owner's rights. */
 import { open } from 'node:fs/promises';
+import { LRUCache } from 'lru-cache';
 import { errorCode, GranttyError } from '../core/errors.js';
-import { findFile, type Identity, identityOf, mayExecute } from './fileAccess.js';
+import { type FoundFile, findFile, type Identity, identityOf, mayExecute } from './fileAccess.js';
 import type { RunAs } from './runAs.js';
 
 export interface CommandContext {
@@ -88,10 +89,10 @@ async function executionProblem(
   cwd: string,
   interpreters = 0,
 ): Promise<string | undefined> {
-  let realPath: string;
+  let found: FoundFile;
   try {
-    const found = await findFile(file, identity);
-    realPath = found.realPath;
+    found = await findFile(file, identity);
+    const { realPath } = found;
     if (found.stats.isDirectory()) return 'is a directory';
     if (!found.stats.isFile()) return 'is not a regular file';
     if (!(await mayExecute(realPath, found.stats, identity)))
@@ -99,7 +100,7 @@ async function executionProblem(
   } catch (error) {
     return reason(error);
   }
-  const interpreter = await interpreterOf(realPath);
+  const interpreter = await interpreterOf(found);
   if (interpreter === undefined) return undefined;
   if (interpreters === MAX_INTERPRETERS) return 'has too many interpreters one after another';
   const problem = await executionProblem(
@@ -111,14 +112,29 @@ async function executionProblem(
   return problem && `needs the interpreter ${interpreter}, which ${problem}`;
 }
 
+/**
+ * Of files as they were when they were looked into: whoever changes one changes its times, unless it
+ * had been changed just before. Most terminals run one of a few programs.
+ */
+const interpreters = new LRUCache<string, { readonly path: string | undefined }>({ max: 256 });
+
+/** Milliseconds since its last change from which on a further one shows: clocks of file systems are coarse. */
+const SETTLED_MS = 1_000;
+
 /** The path after `#!`, undefined for all that is no script, or cannot be read here. */
-async function interpreterOf(file: string): Promise<string | undefined> {
+async function interpreterOf({ realPath, stats }: FoundFile): Promise<string | undefined> {
+  const { dev, ino, size, mtimeMs, ctimeMs } = stats;
+  const stamp = [dev, ino, size, mtimeMs, ctimeMs].join();
+  const known = interpreters.get(stamp);
+  if (known) return known.path;
   const head = Buffer.alloc(HEAD_BYTES);
   try {
-    await using handle = await open(file, 'r');
+    await using handle = await open(realPath, 'r');
     const { bytesRead } = await handle.read(head, 0, HEAD_BYTES, 0);
     const [line = ''] = head.toString('utf8', 0, bytesRead).split('\n');
-    return /^#![ \t]*([^ \t\0]+)/.exec(line)?.[1];
+    const path = /^#![ \t]*([^ \t\0]+)/.exec(line)?.[1];
+    if (Date.now() - ctimeMs > SETTLED_MS) interpreters.set(stamp, { path });
+    return path;
   } catch {
     return undefined;
   }

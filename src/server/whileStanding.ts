@@ -13,6 +13,9 @@ export interface Footing {
   readonly over: AbortSignal;
 }
 
+/** Why the signal of a work that is done aborts; made once, as each takes a look at the stack. */
+const DONE = new Cancelled();
+
 /** Milliseconds between looks at most: a clock may be set forward, past the end of authority. */
 const MAX_WAIT_MS = HEARTBEAT_MS;
 
@@ -54,7 +57,7 @@ export async function whileStanding<T>(
     stream.onRecheck = () => {};
     over.removeEventListener('abort', cancel);
     stream.stop.removeEventListener('abort', send);
-    controller.abort();
+    controller.abort(DONE);
     cancelTimer();
   }
 }

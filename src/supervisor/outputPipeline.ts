@@ -19,6 +19,9 @@ const FLOOD_GAP_MS = 20;
 /** … and waits this long for more, so that batches fill up. */
 const FLOOD_WAIT_MS = 2;
 
+/** Made once: each takes a look at the stack. */
+const STOPPED = new Error('the pipeline was stopped');
+
 /** What the pipeline needs of a log; `EventLog` is one. */
 export interface OutputLog {
   readonly nextSeq: number;
@@ -127,7 +130,7 @@ export class OutputPipeline {
 
   /** Gives up what could not be written. */
   stop(): void {
-    this.#stop.abort();
+    this.#stop.abort(STOPPED);
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#idle?.();

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { resolveCommand, resolveCwd } from '../../src/pty/command.js';
 import { openTerminal } from './openTerminal.js';
 
@@ -116,6 +116,22 @@ describe('a command', () => {
       expect((await pty.exit).exitCode).toBe(0);
     },
   );
+
+  it('is judged by what its file says now, whatever it said when it was looked into before', async () => {
+    const now = Date.now();
+    // As if it had not been changed for a while, so that what it says is remembered.
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(now + 60_000);
+    try {
+      file('changing', '#!/bin/sh\n');
+      expect(await resolveCommand(['./changing'], context())).toEqual([`${dir}/./changing`]);
+      file('changing', '#!/no/such/interpreter\n');
+      await expect(resolveCommand(['./changing'], context())).rejects.toMatchObject({
+        message: expect.stringContaining('needs the interpreter /no/such/interpreter'),
+      });
+    } finally {
+      clock.mockRestore();
+    }
+  });
 
   it('goes on along the PATH past what cannot be executed', async () => {
     const path = `${dir}/sub:${dir}`;
