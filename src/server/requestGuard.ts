@@ -1,5 +1,6 @@
 /** Bounds what a peer may leave unfinished on its streams, and what it gets without a token. */
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { Ring } from '../core/ring.js';
 
 /** Services for everybody: health and reflection. */
 const TOKENLESS = '/grpc.';
@@ -16,7 +17,7 @@ interface Unfinished {
 }
 
 export class RequestGuard implements Disposable {
-  readonly #unfinished = new Set<Unfinished>();
+  readonly #unfinished = new Ring<Unfinished>();
   readonly #tokenless = new WeakMap<object, number>();
   readonly #timer: NodeJS.Timeout;
 
@@ -37,13 +38,12 @@ export class RequestGuard implements Disposable {
     refuseCompression(headers);
     const path = headers[':path'] ?? '';
     if (path.startsWith(TOKENLESS)) this.#countTokenless(stream);
-    const unfinished = {
+    const link = this.#unfinished.add({
       stream,
       since: performance.now(),
       isOpenEnded: this.isOpenEnded(path),
-    };
-    this.#unfinished.add(unfinished);
-    stream.once('close', () => this.#unfinished.delete(unfinished));
+    });
+    stream.once('close', () => link.remove());
   }
 
   #countTokenless(stream: ServerHttp2Stream): void {

@@ -10,7 +10,8 @@ import type { TerminalKey } from '../api.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
 import { encodeGet } from './getCodec.js';
-import { MAX_PENDING_REQUESTS, MAX_WAITING_BYTES, unavailable, unsound } from './protocol.js';
+import { PendingCalls } from './pendingCalls.js';
+import { MAX_WAITING_BYTES, unavailable, unsound } from './protocol.js';
 import { RecordMemory } from './recordMemory.js';
 
 export type Call = NonNullable<MessageInitShape<typeof RequestSchema>['call']>;
@@ -26,17 +27,13 @@ export interface Sink {
   failed(error: GranttyError): void;
 }
 
-/** The largest id; after it they begin again (uint32). */
-const LAST_ID = 0xffff_ffff;
-
 /** Owns `frames`. */
 export class ControlClient {
   /** Resolves when the connection is gone, once every call has failed. */
   readonly closed: Promise<Error | undefined>;
   readonly records = new RecordMemory();
   readonly #frames: FrameSocket;
-  readonly #pending = new Map<number, Sink>();
-  #lastId = 0;
+  readonly #pending = new PendingCalls<Sink>();
   #heard = 0;
   #lost: GranttyError | undefined;
 
@@ -45,8 +42,7 @@ export class ControlClient {
     frames.receive((body) => this.#answer(fromBinary(ReplySchema, body)));
     this.closed = frames.closed.then((failure) => {
       this.#lost = unavailable('the connection to the supervisor was lost', failure);
-      for (const sink of this.#pending.values()) sink.failed(this.#lost);
-      this.#pending.clear();
+      for (const sink of this.#pending.clear()) sink.failed(this.#lost);
       return failure;
     });
   }
@@ -74,15 +70,17 @@ export class ControlClient {
 
   #start(sink: Sink, post: (id: number) => void): number {
     if (this.#lost) throw this.#lost;
-    if (this.#pending.size >= MAX_PENDING_REQUESTS) {
-      throw unavailable('too many calls wait for the supervisor');
-    }
     if (this.#frames.waitingBytes > MAX_WAITING_BYTES) {
       throw unavailable('the supervisor does not read what it is asked');
     }
-    const id = this.#freeId();
-    post(id);
-    this.#pending.set(id, sink);
+    const id = this.#pending.add(sink);
+    if (id === undefined) throw unavailable('too many calls wait for the supervisor');
+    try {
+      post(id);
+    } catch (error) {
+      this.#pending.delete(id);
+      throw error;
+    }
     return id;
   }
 
@@ -158,11 +156,5 @@ export class ControlClient {
       this.#pending.delete(id);
       sink.failed(decodeFailure(result.value));
     } else if (!sink.result(result)) this.#pending.delete(id);
-  }
-
-  #freeId(): number {
-    do this.#lastId = this.#lastId === LAST_ID ? 1 : this.#lastId + 1;
-    while (this.#pending.has(this.#lastId));
-    return this.#lastId;
   }
 }
