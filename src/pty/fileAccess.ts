@@ -1,6 +1,7 @@
 /** Paths looked up with the rights of another user, as the kernel would for it (path_resolution(7)). */
-import { constants, type Stats } from 'node:fs';
-import { access, lstat, readlink, realpath } from 'node:fs/promises';
+import { accessSync, constants, lstatSync, readlinkSync, type Stats } from 'node:fs';
+import { access, lstat, readlink } from 'node:fs/promises';
+import { localPaths } from './localPaths.js';
 import { accountByUid, supplementaryGroups } from './owner.js';
 import type { RunAs } from './runAs.js';
 
@@ -27,38 +28,34 @@ export async function identityOf({ uid, gid }: RunAs): Promise<Identity> {
 
 /**
  * Follows `path`, absolute, through directories that `identity` may search; undefined: this process.
- * Rights are those of the mode bits: an access control list that grants more is not seen.
+ * Rights are those of the mode bits: an access control list that grants more is not seen. What may
+ * stand still is looked at in a thread, step by step.
  * @throws errors with a code: ENOENT, ENOTDIR, ELOOP, EACCES
  */
 export async function findFile(path: string, identity: Identity | undefined): Promise<FoundFile> {
-  if (!identity) return findOwn(path);
+  const isLocal = localPaths();
+  const look = (at: string) => (isLocal(at) ? lstatSync(at) : lstat(at));
   let real = '';
-  let stats = await lstat('/');
+  let stats = await look('/');
   const rest = segments(path).reverse();
   for (let links = 0, segment = rest.pop(); segment !== undefined; segment = rest.pop()) {
     if (!stats.isDirectory()) throw failure('ENOTDIR');
-    if (!(await mayExecute(real || '/', stats, identity))) throw failure('EACCES');
+    if (identity && !(await mayExecute(real || '/', stats, identity))) throw failure('EACCES');
     const next =
       segment === '..' ? real.slice(0, Math.max(0, real.lastIndexOf('/'))) : `${real}/${segment}`;
-    stats = await lstat(next || '/');
+    stats = await look(next || '/');
     if (!stats.isSymbolicLink()) {
       real = next;
       continue;
     }
     links += 1;
     if (links > MAX_LINKS) throw failure('ELOOP');
-    const target = await readlink(next);
+    const target = isLocal(next) ? readlinkSync(next) : await readlink(next);
     rest.push(...segments(target).reverse());
     if (target.startsWith('/')) real = '';
-    stats = await lstat(real || '/');
+    stats = await look(real || '/');
   }
   return { realPath: real || '/', stats };
-}
-
-/** The kernel does it in one go where its own rights are asked about. */
-async function findOwn(path: string): Promise<FoundFile> {
-  const realPath = await realpath(path);
-  return { realPath, stats: await lstat(realPath) };
 }
 
 /** Whether the file may be executed, or the directory searched. */
@@ -69,7 +66,8 @@ export async function mayExecute(
 ): Promise<boolean> {
   try {
     // Also for another identity: it fails on a file system mounted noexec.
-    await access(path, constants.X_OK);
+    if (localPaths()(path)) accessSync(path, constants.X_OK);
+    else await access(path, constants.X_OK);
   } catch {
     return false;
   }

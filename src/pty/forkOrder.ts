@@ -49,7 +49,7 @@ function numberIn(path: string, pattern: RegExp): number | undefined {
       isSound = statfsSync(path).type === PROC_SUPER_MAGIC;
       isKernels.set(path, isSound);
     }
-    const found = isSound ? pattern.exec(readFileSync(path, 'latin1'))?.[1] : undefined;
+    const found = isSound ? pattern.exec(readFileSync(path, 'utf8'))?.[1] : undefined;
     return found === undefined ? undefined : Number(found);
   } catch {
     return undefined;
