@@ -55,12 +55,12 @@ export function wait(context: ServerContext): WaitHandler {
       const footing = { standing, stream, clock, over: call.signal };
       const answer = await whileStanding(footing, async (stop) => {
         let terminal = stored(permit);
-        // The record may say that it ended a moment before the last event is out.
-        if (!isLive(terminal.record.state)) terminal = await supervisor.exited(permit.key, stop);
-        else if (condition.kind === 'exit' && request.afterSeq === undefined) {
+        if (condition.kind === 'exit' && request.afterSeq === undefined) {
           const told = await exitOf(supervisor, permit.key, terminal, stop);
           if (told) return told;
         }
+        // The record may say that it ended a moment before the last event is out.
+        if (!isLive(terminal.record.state)) terminal = await supervisor.exited(permit.key, stop);
         const { logEpoch } = terminal.record;
         const feed = await hub.join(terminal);
         try {
@@ -89,8 +89,8 @@ export function wait(context: ServerContext): WaitHandler {
 }
 
 /**
- * The exit of the instance that runs, which the record tells as well as the log: nothing of its output
- * is asked for. Undefined where somebody has started it again since; then the log alone knows.
+ * The exit of the latest instance, which the record tells as well as the log: nothing of its output is
+ * asked for. Undefined where somebody has started it again since; then the log alone knows.
  */
 async function exitOf(
   supervisor: Supervisor,
