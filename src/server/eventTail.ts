@@ -1,38 +1,48 @@
-/** A terminal's events from a place on, read from the log as it grows: for the server's own eyes. */
-import type { TerminalEvent } from '../core/event.js';
+/** A terminal's log looked through from a place on, as it grows: for the server's own eyes. */
 import type { LogReader } from '../store/reader/logReader.js';
+import type { Passage } from '../store/reader/passage.js';
 import type { Feed } from './hub.js';
 
+export interface Onlooker<T> {
+  /** Answers what it was looking for, once it has it. The passage is valid only during the call. */
+  look(passage: Passage): T | undefined;
+  /** Whenever the end of the log is reached, and all of it was looked at. */
+  atEnd(): void;
+}
+
 /**
- * Batches of events after `after`, and an empty one whenever the end of the log is reached. Ends when
- * the feed does, and when `stop` aborts.
+ * Has all events after `after` looked at, until there is an answer. Undefined: the feed has ended, or
+ * `stop` has aborted.
  */
-export async function* eventsAfter(
+export async function lookOn<T>(
   feed: Feed,
   after: number,
   openLog: () => Promise<LogReader>,
   stop: AbortSignal,
-): AsyncGenerator<readonly TerminalEvent[], void, undefined> {
+  onlooker: Onlooker<T>,
+): Promise<T | undefined> {
   await using log = await openLog();
   let cursor = after;
-  while (!stop.aborted) {
+  let answer: T | undefined;
+  while (answer === undefined && !stop.aborted) {
     const last = feed.lastSeq;
     if (cursor < last) {
       const before = cursor;
-      for await (const events of log.read(cursor + 1, last, { ahead: true })) {
-        cursor = events.at(-1)?.seq ?? cursor;
-        yield events;
-        if (stop.aborted) return;
-      }
+      await log.scan(cursor + 1, last, (passage) => {
+        cursor = passage.lastSeq;
+        answer = onlooker.look(passage);
+        return answer === undefined && !stop.aborted;
+      });
       // What was announced has been written: a gap would pass for silence.
       if (cursor === before) throw new Error(`the log has no event after seq ${before}`);
       continue;
     }
-    if (feed.end !== undefined) return;
+    if (feed.end !== undefined) return undefined;
     const moved = movement(feed, stop);
-    yield [];
+    onlooker.atEnd();
     await moved;
   }
+  return answer;
 }
 
 function movement(feed: Feed, stop: AbortSignal): Promise<void> {

@@ -13,7 +13,7 @@ import { LogReader } from '../store/reader/logReader.js';
 import type { Supervisor, TerminalKey, TerminalSnapshot } from '../supervisor/api.js';
 import type { ServerContext } from './context.js';
 import { notFound } from './errors.js';
-import { eventsAfter } from './eventTail.js';
+import { lookOn } from './eventTail.js';
 import type { Handlers } from './grpc.js';
 import type { Feed } from './hub.js';
 import { OutputPattern } from './outputPattern.js';
@@ -133,24 +133,30 @@ async function meet(
   let cancelRest = () => {};
   try {
     const openLog = () => LogReader.open(resourceDir(stateDir, record), record.uid);
-    for await (const events of eventsAfter(feed, after, openLog, enough.signal)) {
-      const exit = events.find(
-        (event): event is ExitEvent =>
-          event.type === 'process.exit' && (event.instance ?? 1) >= firstInstance,
-      );
-      if (condition.kind === 'pattern') {
-        const seq = condition.pattern.find(outputsBefore(exit, events));
-        if (seq !== undefined) return { outcome: WaitOutcome.PATTERN, matchedSeq: seq };
-      }
-      if (exit) return { outcome: WaitOutcome.EXIT, matchedSeq: exit.seq, exit };
-      cancelRest();
-      if (condition.kind !== 'idle' || events.length > 0) continue;
-      // At the end of the log: from here on silence counts.
-      cancelRest = clock.after(condition.ms, () => {
-        rested = true;
-        enough.abort();
-      });
-    }
+    const waited = await lookOn(feed, after, openLog, enough.signal, {
+      look({ events, bytes }): Waited | undefined {
+        cancelRest();
+        const exit = events.find(
+          (event): event is ExitEvent =>
+            event.type === 'process.exit' && (event.instance ?? 1) >= firstInstance,
+        );
+        if (condition.kind === 'pattern') {
+          const seq = condition.pattern.find(outputsBefore(exit, events), bytes);
+          if (seq !== undefined) return { outcome: WaitOutcome.PATTERN, matchedSeq: seq };
+        }
+        return exit && { outcome: WaitOutcome.EXIT, matchedSeq: exit.seq, exit };
+      },
+      atEnd() {
+        if (condition.kind !== 'idle') return;
+        // From here on silence counts.
+        cancelRest();
+        cancelRest = clock.after(condition.ms, () => {
+          rested = true;
+          enough.abort();
+        });
+      },
+    });
+    if (waited) return waited;
   } finally {
     cancelRest();
     stop.removeEventListener('abort', end);

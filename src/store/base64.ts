@@ -12,6 +12,9 @@ for (const [value, digit] of Buffer.from(ALPHABET).entries()) DIGITS[digit] = va
 /** Characters up to which our own loop is quicker than the way into the native decoder and back. */
 const LOOP_LENGTH = 128;
 
+/** Gives a place for decoded bytes; what is not used of it, as the text was none, is forgotten. */
+export type Allocate = (size: number) => Buffer;
+
 /**
  * The bytes that the canonical base64 from `start` to `end` stands for; undefined when it is
  * anything else, stands for none, or for more than `maxBytes`.
@@ -21,13 +24,14 @@ export function decodeBase64(
   start: number,
   end: number,
   maxBytes: number,
+  allocate: Allocate = Buffer.allocUnsafe,
 ): Buffer | undefined {
   const length = end - start;
   if (length <= 0 || length % 4 !== 0) return undefined;
   const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
   const size = (length / 4) * 3 - padding;
   if (size > maxBytes) return undefined;
-  const data = Buffer.allocUnsafe(size);
+  const data = allocate(size);
   // The last group, where padding may stand, is always left to the loop.
   const last = end - 4;
   const looped = length <= LOOP_LENGTH ? start : last;

@@ -5,6 +5,7 @@
  */
 import type { ExitEvent, OutputEvent, TerminalEvent } from '../core/event.js';
 import { MAX_EVENT_DATA_BYTES } from '../core/limits.js';
+import type { Allocate } from './base64.js';
 import { parseEventLine, type UnknownEvent } from './eventJson.js';
 import { readOutputLine } from './outputLine.js';
 
@@ -125,13 +126,18 @@ export function decodeEvent(line: Uint8Array): TerminalEvent {
 
 /**
  * The event in `bytes` from `start` to `end`, without a newline: read quickly where it is an output
- * in our own form; whatever differs goes to the JSON parser, which decides.
+ * in our own form; whatever differs goes to the JSON parser, which decides. `allocate` gives the place
+ * of an output's data; by default memory of its own.
  * @throws SyntaxError
  */
 export function decodeLine(
   bytes: Buffer,
   start: number,
   end: number,
+  allocate?: Allocate,
 ): TerminalEvent | UnknownEvent {
-  return readOutputLine(bytes, start, end) ?? parseEventLine(bytes.subarray(start, end));
+  return (
+    readOutputLine(bytes, start, end, allocate) ??
+    parseEventLine(bytes.subarray(start, end), allocate)
+  );
 }

@@ -2,7 +2,7 @@
 import type { ExitEvent, OutputEvent, TerminalEvent } from '../core/event.js';
 import { MAX_EVENT_DATA_BYTES, SIZE_RANGE } from '../core/limits.js';
 import { parseStrictJson } from '../core/strictJson.js';
-import { decodeBase64 } from './base64.js';
+import { type Allocate, decodeBase64 } from './base64.js';
 
 /** An event of a type that this version does not know: it holds its seq, and readers pass over it. */
 export interface UnknownEvent {
@@ -14,7 +14,10 @@ export interface UnknownEvent {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Any order of keys and any JSON spelling; keys that are not known are passed over. @throws SyntaxError */
-export function parseEventLine(line: Uint8Array): TerminalEvent | UnknownEvent {
+export function parseEventLine(
+  line: Uint8Array,
+  allocate?: Allocate,
+): TerminalEvent | UnknownEvent {
   const members = parseObject(line);
   const seq = integer(members, 'seq', 1);
   const ts = integer(members, 'ts', 0);
@@ -22,7 +25,7 @@ export function parseEventLine(line: Uint8Array): TerminalEvent | UnknownEvent {
   if (!Number.isSafeInteger(timeMicros)) throw unsound('ts', 'is out of range');
   switch (members.type) {
     case 'pty.output':
-      return output(members, seq, timeMicros);
+      return output(members, seq, timeMicros, allocate);
     case 'process.exit':
       return exit(members, seq, timeMicros);
     default:
@@ -46,10 +49,15 @@ function parseObject(line: Uint8Array): Members {
   return Object.fromEntries(Object.entries(value));
 }
 
-function output(members: Members, seq: number, timeMicros: number): OutputEvent {
+function output(
+  members: Members,
+  seq: number,
+  timeMicros: number,
+  allocate: Allocate | undefined,
+): OutputEvent {
   const base64 = text(members, 'data_b64');
   const bytes = Buffer.from(base64 ?? '', 'utf8');
-  const data = decodeBase64(bytes, 0, bytes.length, MAX_EVENT_DATA_BYTES);
+  const data = decodeBase64(bytes, 0, bytes.length, MAX_EVENT_DATA_BYTES, allocate);
   if (data === undefined)
     throw unsound('data_b64', `must be 1-${MAX_EVENT_DATA_BYTES} bytes in standard base64`);
   const cols = optionalInteger(members, 'cols', SIZE_RANGE.min, SIZE_RANGE.max);

@@ -14,12 +14,7 @@ export const LINE_BUFFER_BYTES = 3 * MAX_LINE_BYTES;
  */
 export type TakeLine = (bytes: Buffer, start: number, end: number, offset: number) => boolean;
 
-/**
- * Reads once at `position` and gives each complete line of what was read to `take`. What follows
- * the last newline is not there yet, or torn. Returns the bytes of the lines that were taken: 0
- * when `take` wanted none or there is none.
- * @throws SyntaxError for a line of more than MAX_LINE_BYTES
- */
+/** Reads once at `position` and gives what was read to `takeLinesOf`. */
 export async function takeLines(
   handle: FileHandle,
   position: number,
@@ -27,11 +22,20 @@ export async function takeLines(
   take: TakeLine,
 ): Promise<number> {
   const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
-  const bytes = buffer.subarray(0, bytesRead);
+  return takeLinesOf(buffer.subarray(0, bytesRead), position, take);
+}
+
+/**
+ * Gives each complete line of what was read at `position` to `take`. What follows the last newline is
+ * not there yet, or torn. Returns the bytes of the lines that were taken: 0 when `take` wanted none or
+ * there is none.
+ * @throws SyntaxError for a line of more than MAX_LINE_BYTES
+ */
+export function takeLinesOf(bytes: Buffer, position: number, take: TakeLine): number {
   let start = 0;
   for (;;) {
     const newline = bytes.indexOf(NEWLINE, start);
-    const end = newline < 0 ? bytesRead : newline;
+    const end = newline < 0 ? bytes.length : newline;
     requireLineLength(end - start, position + start);
     if (newline < 0 || !take(bytes, start, end, position + start)) return start;
     start = newline + 1;

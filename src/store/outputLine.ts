@@ -1,7 +1,7 @@
 /** The quick reading of an output's line in the very form that we write: byte by byte, no JSON parser. */
 import type { OutputEvent } from '../core/event.js';
 import { MAX_EVENT_DATA_BYTES, SIZE_RANGE } from '../core/limits.js';
-import { decodeBase64 } from './base64.js';
+import { type Allocate, decodeBase64 } from './base64.js';
 
 const ZERO = 0x30;
 const NINE = 0x39;
@@ -20,7 +20,12 @@ const INSTANCE_KEY = Buffer.from(',"instance":');
  * The output in `bytes` from `start` to `end`. Undefined: not in the common form, which says
  * nothing about whether the line is sound.
  */
-export function readOutputLine(bytes: Buffer, start: number, end: number): OutputEvent | undefined {
+export function readOutputLine(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  allocate?: Allocate,
+): OutputEvent | undefined {
   const seqAt = afterKey(bytes, start, end, SEQ_KEY);
   const seqEnd = afterDigits(bytes, seqAt, end);
   const tsAt = afterKey(bytes, seqEnd, end, TS_KEY);
@@ -29,7 +34,7 @@ export function readOutputLine(bytes: Buffer, start: number, end: number): Outpu
   if (dataAt < 0) return undefined;
   const dataEnd = bytes.indexOf(QUOTE, dataAt);
   if (dataEnd < 0 || dataEnd >= end) return undefined;
-  const data = decodeBase64(bytes, dataAt, dataEnd, MAX_EVENT_DATA_BYTES);
+  const data = decodeBase64(bytes, dataAt, dataEnd, MAX_EVENT_DATA_BYTES, allocate);
   if (data === undefined) return undefined;
 
   let at = dataEnd + 1;

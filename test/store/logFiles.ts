@@ -6,6 +6,7 @@ import type { TerminalEvent } from '../../src/core/event.js';
 import { parseEventLine } from '../../src/store/eventJson.js';
 import type { ReadOptions } from '../../src/store/reader/logReader.js';
 import { LogReader } from '../../src/store/reader/logReader.js';
+import { MARGIN_BYTES } from '../../src/store/reader/passage.js';
 
 /** The longest sound prefix of a file, in the plainest way. */
 export function soundLines(bytes: Buffer): { readonly bytes: number; readonly seqs: number[] } {
@@ -64,5 +65,29 @@ export async function readAll(
   await using reader = await LogReader.open(dir);
   const events: TerminalEvent[] = [];
   for await (const batch of reader.read(fromSeq, throughSeq, options)) events.push(...batch);
+  return events;
+}
+
+/** Every event that a new reader shows from `fromSeq` through `throughSeq`, copied, and how it lay there. */
+export async function scanAll(
+  dir: string,
+  fromSeq = 1,
+  throughSeq = Number.MAX_SAFE_INTEGER,
+): Promise<TerminalEvent[]> {
+  await using reader = await LogReader.open(dir);
+  const events: TerminalEvent[] = [];
+  await reader.scan(fromSeq, throughSeq, (passage) => {
+    const outputs = passage.bytes.subarray(MARGIN_BYTES);
+    expect(digest(outputs)).toBe(digest(...outputOf(passage.events)));
+    expect(passage.lastSeq).toBeGreaterThanOrEqual(passage.events.at(-1)?.seq ?? fromSeq);
+    passage.bytes.fill(0, 0, MARGIN_BYTES);
+    for (const event of passage.events) {
+      events.push(
+        event.type === 'pty.output' ? { ...event, data: Buffer.from(event.data) } : event,
+      );
+    }
+    passage.bytes.fill(0);
+    return true;
+  });
   return events;
 }

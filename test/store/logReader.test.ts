@@ -8,7 +8,7 @@ import { encodeEvent, encodeEvents } from '../../src/store/eventCodec.js';
 import { EventLog } from '../../src/store/eventLog.js';
 import { LogReader } from '../../src/store/reader/logReader.js';
 import { arbitraryLog, output, outputs, plain } from './events.js';
-import { digest, eventsFile, outputOf, readAll } from './logFiles.js';
+import { digest, eventsFile, outputOf, readAll, scanAll } from './logFiles.js';
 import { temporaryDir } from './temporaryDir.js';
 
 async function writeLog(dir: string, events: readonly TerminalEvent[], maxBytes?: number) {
@@ -39,9 +39,8 @@ describe('a log reader', () => {
         arbitraryLog(1, 14, 3),
         fc.option(fc.integer({ min: 50, max: 2_000 }), { nil: undefined }),
         fc.integer({ min: 1, max: 3_000 }),
-        fc.boolean(),
-        async (events, maxBytes, batchBytes, ahead) => {
-          const options = { batchBytes, ahead };
+        async (events, maxBytes, batchBytes) => {
+          const options = { batchBytes };
           await using dir = await temporaryDir();
           writeFileSync(join(dir.path, 'events.jsonl'), encodeEvents(events.slice(0, 1)));
           await writeLog(dir.path, events.slice(1), maxBytes);
@@ -49,35 +48,15 @@ describe('a log reader', () => {
           for (let from = 3; from <= last + 1; from++) {
             const suffix = events.slice(from - 3).map(plain);
             expect((await readAll(dir.path, from, last, options)).map(plain)).toEqual(suffix);
+            expect((await scanAll(dir.path, from, last)).map(plain)).toEqual(suffix);
           }
           const middle = await readAll(dir.path, 3, last - 1, options);
           expect(middle.map(plain)).toEqual(events.slice(0, -1).map(plain));
+          expect((await scanAll(dir.path, 3, last - 1)).map(plain)).toEqual(middle.map(plain));
         },
       ),
       { numRuns: 60 },
     );
-  });
-
-  it('that reads ahead tells what is unsound when its turn comes, and nobody who stops before', async () => {
-    await using dir = await temporaryDir();
-    await writeLog(dir.path, outputs(1, 2));
-    const file = join(dir.path, 'events.jsonl');
-    const [first, second] = readFileSync(file, 'utf8').split('\n');
-    writeFileSync(file, `${first}\n{${second}\n`);
-    const options = { batchBytes: 1, ahead: true };
-    await using reader = await LogReader.open(dir.path);
-    const seqs: number[] = [];
-    const readOn = async () => {
-      for await (const [event] of reader.read(1, 2, options)) seqs.push(event?.seq ?? 0);
-    };
-    await expect(readOn()).rejects.toThrow(SyntaxError);
-    expect(seqs).toEqual([1]);
-    const before = readdirSync('/proc/self/fd').length;
-    for await (const [event] of reader.read(1, 2, options)) {
-      expect(event?.seq).toBe(1);
-      break;
-    }
-    expect(readdirSync('/proc/self/fd')).toHaveLength(before);
   });
 
   it('goes on from where its last reading stopped, and back when it is asked to', async () => {
@@ -113,6 +92,12 @@ describe('a log reader', () => {
     writeFileSync(join(dir.path, 'events.jsonl'), Buffer.concat(lines));
     expect((await readAll(dir.path)).map(({ seq }) => seq)).toEqual([1, 3]);
     expect((await readAll(dir.path, 2)).map(({ seq }) => seq)).toEqual([3]);
+    expect((await scanAll(dir.path)).map(({ seq }) => seq)).toEqual([1, 3]);
+    await using reader = await LogReader.open(dir.path);
+    await reader.scan(1, 2, ({ events, lastSeq }) => {
+      expect([events.map(({ seq }) => seq), lastSeq]).toEqual([[1], 2]);
+      return true;
+    });
   });
 
   it('does not see a last line that is only half there, and sees it once it is whole', async () => {
@@ -123,6 +108,7 @@ describe('a log reader', () => {
     for (let cut = 0; cut < whole.length; cut++) {
       writeFileSync(path, whole.subarray(0, cut));
       expect(await readAll(dir.path)).toHaveLength(cut < first ? 0 : 1);
+      expect(await scanAll(dir.path)).toHaveLength(cut < first ? 0 : 1);
     }
     writeFileSync(path, whole);
     expect(await readAll(dir.path)).toHaveLength(2);
@@ -152,8 +138,10 @@ describe('a log reader', () => {
     expect((await batches.next()).value).toHaveLength(1);
     expect((await batches.next()).value).toHaveLength(1);
     await expect(batches.next()).rejects.toThrow('in the place of 3');
+    await expect(scanAll(dir.path)).rejects.toThrow('in the place of 3');
     writeFileSync(path, Buffer.concat([sound, Buffer.from('\0\0\n')]));
     await expect(readAll(dir.path)).rejects.toThrow(/not JSON/);
+    await expect(scanAll(dir.path)).rejects.toThrow(/not JSON/);
   });
 
   it('ends with the reason of its signal', async () => {
@@ -215,6 +203,96 @@ describe('a log reader', () => {
     expect(await reader.firstSeq()).toBe(1);
     expect(await reader.seqForTail(1_000, 0)).toBe(1);
     expect(await readAll(dir.path)).toEqual([]);
+  });
+});
+
+describe('a scan of a log', () => {
+  it('shows everything once, in passages of less than a megabyte', async () => {
+    await using dir = await temporaryDir();
+    await writeLarge(dir.path);
+    const wanted = Array.from({ length: LARGE }, (_, i) => large(i + 1).data);
+    expect(digest(...outputOf(await scanAll(dir.path)))).toBe(digest(...wanted));
+    await using reader = await LogReader.open(dir.path);
+    const sizes: number[] = [];
+    await reader.scan(1, LARGE, ({ bytes }) => sizes.push(bytes.length) > 0);
+    expect(sizes.length).toBeGreaterThan(5);
+    expect(Math.max(...sizes)).toBeLessThan(1024 * 1024);
+  });
+
+  it('shows what another JSON writer made as what it is, beside our own lines', async () => {
+    await using dir = await temporaryDir();
+    const other = { type: 'pty.output', data_b64: 'b3RoZXI=', ts: 1, seq: 2 };
+    const lines = [encodeEvent(output(1)), `${JSON.stringify(other)}\n`, encodeEvent(output(3))];
+    writeFileSync(join(dir.path, 'events.jsonl'), lines.map(String).join(''));
+    const texts = outputOf(await scanAll(dir.path)).map(String);
+    expect(texts).toEqual(['line 1\r\n', 'other', 'line 3\r\n']);
+  });
+
+  it('tells what is unsound when its turn comes, and nobody who has had enough before', async () => {
+    await using dir = await temporaryDir();
+    await writeLarge(dir.path);
+    await using file = await open(join(dir.path, 'events.jsonl'), 'r+');
+    const offset = encodeEvents(Array.from({ length: 50 }, (_, i) => large(i + 1))).length;
+    await file.write(Buffer.from('['), 0, 1, offset);
+    await using reader = await LogReader.open(dir.path);
+    let last = 0;
+    const scan = (enough: number) =>
+      reader.scan(1, LARGE, ({ lastSeq }) => {
+        last = lastSeq;
+        return last < enough;
+      });
+    await scan(30);
+    expect(last).toBeGreaterThanOrEqual(30);
+    expect(last).toBeLessThan(50);
+    await expect(scan(LARGE)).rejects.toThrow(SyntaxError);
+    expect(last).toBeGreaterThanOrEqual(35);
+    expect(last).toBeLessThanOrEqual(50);
+    expect(openDescriptors(dir.path)).toHaveLength(1);
+  });
+
+  it('goes on where the last one had enough, and closes what it opened', async () => {
+    await using dir = await temporaryDir();
+    await writeLarge(dir.path);
+    await using reader = await LogReader.open(dir.path);
+    const seqs: number[] = [];
+    for (let rounds = 0; seqs.length < LARGE && rounds < LARGE; rounds++) {
+      await reader.scan(seqs.length + 1, LARGE, ({ events }) => {
+        seqs.push(...events.map(({ seq }) => seq));
+        return false;
+      });
+      expect(openDescriptors(dir.path)).toEqual([]);
+    }
+    expect(seqs).toEqual(Array.from({ length: LARGE }, (_, i) => i + 1));
+    const failing = reader.scan(1, LARGE, () => {
+      throw new Error('of the onlooker');
+    });
+    await expect(failing).rejects.toThrow('of the onlooker');
+    expect(openDescriptors(dir.path)).toEqual([]);
+    await reader.close();
+    await expect(reader.scan(1, 1, () => true)).rejects.toThrow('closed');
+  });
+
+  it('goes on beside many others, each of which sees it all', async () => {
+    await using dir = await temporaryDir();
+    await writeLarge(dir.path);
+    const before = process.memoryUsage().arrayBuffers;
+    const all = Array.from({ length: 40 }, async () => {
+      await using reader = await LogReader.open(dir.path);
+      const found: string[] = [];
+      await reader.scan(1, LARGE, ({ events }) => {
+        for (const data of outputOf(events))
+          found.push(Buffer.from(data.subarray(0, 4)).toString());
+        expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 1024 * 1024);
+        return true;
+      });
+      return found;
+    });
+    const wanted = Array.from({ length: LARGE }, (_, i) => `${i + 1} ${i + 1}`.slice(0, 4));
+    for (const found of await Promise.all(all)) {
+      expect(found.map((text) => text.split(' ')[0])).toEqual(
+        wanted.map((text) => text.split(' ')[0]),
+      );
+    }
   });
 });
 
@@ -334,8 +412,22 @@ describe('readers beside the writer', () => {
       return seen;
     };
 
+    const followByScans = async () => {
+      await using reader = await LogReader.open(dir.path);
+      const seen: number[] = [];
+      while (seen.length < last) {
+        await reader.scan(seen.length + 1, written, ({ events }) => {
+          seen.push(...events.map(({ seq }) => seq));
+          return true;
+        });
+        if (seen.length === written && written < last) await published.more;
+      }
+      return seen;
+    };
+
     const [, ...seen] = await Promise.all([
       write(),
+      followByScans(),
       follow(1),
       follow(40),
       follow(last),

@@ -5,17 +5,14 @@ import { requireDirectory } from '../files.js';
 import { LINE_BUFFER_BYTES, type TakeLine, takeLines, takeLinesBack } from '../lines.js';
 import type { LogPlace } from '../logIndex.js';
 import { Incarnation } from './incarnation.js';
+import { LineBlock } from './lineBlock.js';
 import { withLineBuffer } from './lineBuffers.js';
 import { LogPart, requireSeq, whenGone } from './logPart.js';
+import { type Passage, readPassage } from './passage.js';
 
 export interface ReadOptions {
   /** Bytes of the file that one batch comes from, about; by default and at most 384 KiB. */
   readonly batchBytes?: number;
-  /**
-   * What comes next is read while the consumer is at work: quicker for who only looks, and a batch
-   * more in memory for who waits.
-   */
-  readonly ahead?: boolean;
   /** Ends the reading: the iteration throws its reason. */
   readonly signal?: AbortSignal;
 }
@@ -83,41 +80,93 @@ export class LogReader implements AsyncDisposable {
     throughSeq: number,
     options: ReadOptions = {},
   ): AsyncGenerator<TerminalEvent[], void, undefined> {
-    const { batchBytes = LINE_BUFFER_BYTES, ahead: isAhead = false, signal } = options;
+    const { batchBytes = LINE_BUFFER_BYTES, signal } = options;
+    for await (const stand of this.#stands(fromSeq, throughSeq, signal)) {
+      while (stand.place.seq <= throughSeq) {
+        signal?.throwIfAborted();
+        const { events, next } = await readBatch(stand, throughSeq, batchBytes);
+        if (next.offset === stand.place.offset) break;
+        this.#moveOn(stand, next);
+        if (events.length > 0) yield events;
+      }
+    }
+  }
+
+  /**
+   * As `read`, for who only looks: each passage, of a megabyte at most, is given to `look`, which says
+   * whether to go on. Nothing is kept, and what comes next is read meanwhile.
+   */
+  async scan(
+    fromSeq: number,
+    throughSeq: number,
+    look: (passage: Passage) => boolean,
+  ): Promise<void> {
+    for await (const stand of this.#stands(fromSeq, throughSeq)) {
+      if (!(await this.#scanFrom(stand, throughSeq, look))) return;
+    }
+  }
+
+  /** To the end of the part, or until `look` has had enough, which is answered by false. */
+  async #scanFrom(
+    stand: Stand,
+    throughSeq: number,
+    look: (passage: Passage) => boolean,
+  ): Promise<boolean> {
+    const { handle } = stand.part;
+    let ahead: Promise<LineBlock> | undefined;
+    try {
+      while (stand.place.seq <= throughSeq) {
+        const { offset } = stand.place;
+        using block = await (ahead ?? LineBlock.read(handle, offset));
+        ahead = block.isFull ? LineBlock.read(handle, offset + block.lineBytes) : undefined;
+        // Told when it is awaited.
+        ahead?.catch(() => {});
+        const { passage, next } = readPassage(block.bytes, stand.place, throughSeq);
+        if (next.offset === offset) break;
+        this.#moveOn(stand, next);
+        if (!look(passage)) return false;
+      }
+      return true;
+    } finally {
+      using _unused = await ahead?.catch(() => undefined);
+    }
+  }
+
+  /**
+   * The parts with events from `fromSeq` to `throughSeq`, one after the other, as far as the log goes.
+   * Who is given one reads to its end, and moves on the place where the next one is looked for.
+   */
+  async *#stands(
+    fromSeq: number,
+    throughSeq: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Stand, void, undefined> {
     this.#requireOpen();
     signal?.throwIfAborted();
     if (fromSeq > throughSeq) return;
     let part = await this.#partFor(fromSeq);
-    let ahead: Promise<Batch> | undefined;
     try {
-      let place = await this.#placeIn(part, fromSeq, signal);
-      while (place.seq >= fromSeq && place.seq <= throughSeq) {
-        signal?.throwIfAborted();
-        const { events, next } = await (ahead ?? readBatch(part, place, throughSeq, batchBytes));
-        ahead = undefined;
-        if (next.offset > place.offset) {
-          place = next;
-          this.#reached = { ...place, part: part.firstSeq };
-          if (events.length === 0) continue;
-          if (isAhead && place.seq <= throughSeq) {
-            ahead = readBatch(part, place, throughSeq, batchBytes);
-            // Told when it is awaited.
-            ahead.catch(() => {});
-          }
-          yield events;
-          continue;
-        }
-        const following = await this.#partFor(place.seq);
+      const stand: Stand = { part, place: await this.#placeIn(part, fromSeq, signal) };
+      while (stand.place.seq >= fromSeq && stand.place.seq <= throughSeq) {
+        yield stand;
+        const { seq } = stand.place;
+        if (seq > throughSeq) return;
+        const following = await this.#partFor(seq);
         const ended = following.firstSeq === part.firstSeq;
         await part.close();
         part = following;
         if (ended) return;
-        place = await part.locate(place.seq, signal);
+        stand.part = part;
+        stand.place = await part.locate(seq, signal);
       }
     } finally {
-      await ahead?.catch(() => {});
       await part.close();
     }
+  }
+
+  #moveOn(stand: Stand, place: LogPlace): void {
+    stand.place = place;
+    this.#reached = { ...place, part: stand.part.firstSeq };
   }
 
   async #placeIn(part: LogPart, seq: number, signal: AbortSignal | undefined): Promise<LogPlace> {
@@ -176,6 +225,12 @@ export class LogReader implements AsyncDisposable {
   }
 }
 
+/** A place in a part that is open. */
+interface Stand {
+  part: LogPart;
+  place: LogPlace;
+}
+
 /** The events at a place, and where those after them begin: at that place still, when none is there. */
 interface Batch {
   readonly events: TerminalEvent[];
@@ -183,8 +238,7 @@ interface Batch {
 }
 
 async function readBatch(
-  part: LogPart,
-  place: LogPlace,
+  { part, place }: Stand,
   throughSeq: number,
   batchBytes: number,
 ): Promise<Batch> {
