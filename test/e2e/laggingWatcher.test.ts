@@ -15,7 +15,7 @@ describe('a watcher that lags and then reads on (case 14)', () => {
 
   it('is behind for the whole of a flood and past the exit, and misses no byte', async () => {
     const [maker, lagging] = [service.client(), service.client()];
-    const script = `stty -opost -echo; read go; yes 0123456789abcde | head -c ${BYTES}; exit 7`;
+    const script = `stty -opost -echo; echo ready; read go; yes 0123456789abcde | head -c ${BYTES}; exit 7`;
     await maker.terminals.createTerminal({
       agent: 'a',
       ...terminal,
@@ -24,6 +24,8 @@ describe('a watcher that lags and then reads on (case 14)', () => {
     // The bare call: it would not come back by itself if the server ended it.
     const events = lagging.terminals.watch({ terminal })[Symbol.asyncIterator]();
     expect((await events.next()).value?.event.case).toBe('started');
+    // What is written before that is echoed.
+    await maker.terminals.wait({ terminal, condition: { case: 'pattern', value: 'ready' } });
     await maker.terminals.write({ terminal, data: Buffer.from('go\n') });
     const exit = { case: 'exit', value: true } as const;
     const { exitStatus, matchedSeq } = await maker.terminals.wait({ terminal, condition: exit });
@@ -46,11 +48,12 @@ describe('a watcher that lags and then reads on (case 14)', () => {
       }
       if (event.case !== kinds.at(-1)) kinds.push(event.case);
     }
-    const line = Buffer.from('0123456789abcde\n');
-    expect(bytes).toBe(BYTES);
-    expect(hash.digest('hex')).toBe(
-      createHash('sha256').update(Buffer.alloc(BYTES, line)).digest('hex'),
-    );
+    const wanted = Buffer.concat([
+      Buffer.from('ready\n'),
+      Buffer.alloc(BYTES, '0123456789abcde\n'),
+    ]);
+    expect(bytes).toBe(wanted.length);
+    expect(hash.digest('hex')).toBe(createHash('sha256').update(wanted).digest('hex'));
     expect(seqs).toEqual(seqs.map((_, index) => BigInt(index + 1)));
     expect(seqs.at(-1)).toBe(matchedSeq);
     expect(last).toBe(7);
