@@ -17,8 +17,11 @@ export class LineBlock implements Disposable {
     this.#buffer = buffer;
   }
 
+  /** Read meanwhile, by a thread, as soon as there is a buffer. */
   static async read(handle: FileHandle, position: number): Promise<LineBlock> {
-    const buffer = await takeBlockBuffer();
+    const taken = takeBlockBuffer();
+    // Not awaited where there is one: the read has to be under way when this returns.
+    const buffer = taken instanceof Promise ? await taken : taken;
     try {
       const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
       return new LineBlock(buffer, buffer.subarray(0, bytesRead), bytesRead === buffer.length);

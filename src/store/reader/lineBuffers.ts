@@ -17,8 +17,11 @@ let made = 0;
 const idle: Buffer[] = [];
 const waiting: ((buffer: Buffer) => void)[] = [];
 
-/** Takes a buffer of BLOCK_BYTES, to be given back without waiting for a consumer or another buffer. */
-export async function takeBlockBuffer(): Promise<Buffer> {
+/**
+ * A buffer of BLOCK_BYTES, at once where there is one; to be given back without waiting for a consumer
+ * or another buffer.
+ */
+export function takeBlockBuffer(): Buffer | Promise<Buffer> {
   const buffer = idle.pop();
   if (buffer) return buffer;
   if (made < MAX_BUFFERS) {
