@@ -5,6 +5,7 @@ import { interleave, rowOf } from '../support/measure.mjs';
 import { measure as ask, newId, startServer } from '../support/server.mjs';
 
 const NODE_PTY = fileURLToPath(new URL('../support/nodePty.mjs', import.meta.url));
+const WITH_SYNCS = fileURLToPath(new URL('../support/ptyWithSyncs.mjs', import.meta.url));
 const COMMAND = '/bin/true';
 
 export async function measure(bench) {
@@ -22,18 +23,18 @@ export async function measure(bench) {
       nodePty: async () =>
         (await bench.json(process.execPath, [NODE_PTY, 'churn', String(count), COMMAND]))
           .per_second,
+      withSyncs: async () =>
+        (await bench.json(process.execPath, [WITH_SYNCS, bench.dir, String(count), COMMAND]))
+          .per_second,
     },
     { rounds: bench.size(5, 1), seconds: 30 },
   );
-  bench.row(
-    rowOf({
-      name: 'create and exit of /bin/true, 8 at a time',
-      unit: '1/s',
-      ours: rates.ours,
-      reference: rates.nodePty,
-      referenceName: 'node-pty alone',
-      atLeast: 0.6,
-    }),
-  );
+  const name = 'create and exit of /bin/true, 8 at a time';
+  const ours = { name, unit: '1/s', ours: rates.ours };
+  const alone = { reference: rates.nodePty, referenceName: 'node-pty alone' };
+  bench.row(rowOf({ ...ours, ...alone, atLeast: 0.6 }));
+  const withSyncs = 'node-pty with the same syncs';
+  bench.row(rowOf({ ...ours, reference: rates.withSyncs, referenceName: withSyncs }));
+  bench.row(rowOf({ name: withSyncs, unit: '1/s', ours: rates.withSyncs, ...alone }));
   await killCheck(bench, server, 'create and exit', seen);
 }
