@@ -1,11 +1,10 @@
 /** The one writer of a terminal's log: repairs it when it opens it, then appends. */
 import { write, writeSync } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExitEvent, TerminalEvent } from '../core/event.js';
 import { withAppendBuffer } from './appendBuffers.js';
 import { EventLine } from './eventCodec.js';
-import { openOrCreate } from './files.js';
+import { openOrCreate, type WrittenFile } from './files.js';
 import { LogIndex } from './logIndex.js';
 import {
   beginWriting,
@@ -37,7 +36,7 @@ export interface EventLogOptions {
 export class EventLog implements AsyncDisposable {
   readonly #dir: string;
   readonly #options: EventLogOptions;
-  #handle: FileHandle;
+  #handle: WrittenFile;
   #index: LogIndex;
   /** Oldest first. */
   readonly #sealed: SealedPart[];
@@ -242,7 +241,7 @@ export class EventLog implements AsyncDisposable {
   async #seal(firstSeq: number): Promise<void> {
     await this.#syncNow();
     await sealPart(this.#dir, firstSeq);
-    let next: FileHandle;
+    let next: WrittenFile;
     try {
       next = await openOrCreate(join(this.#dir, EVENTS_FILE));
     } catch (error) {

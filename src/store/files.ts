@@ -4,13 +4,16 @@ import {
   closeSync,
   constants,
   fchownSync,
+  fdatasync,
   fsync,
+  ftruncate,
   lstatSync,
   mkdirSync,
   openSync,
   renameSync,
   type Stats,
   statSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, rmdir, unlink } from 'node:fs/promises';
@@ -28,6 +31,15 @@ const WRITABLE_BY_OTHERS = 0o022;
 
 /** The start of a temporary file's name. No resource file and no `Name` begins with a dot. */
 const TEMPORARY_PREFIX = '.tmp-';
+
+/** No other process has had it: what a writer that was killed has left stands in nobody's way. */
+const ownEnding = randomBytes(8).toString('hex');
+let endings = 0;
+
+function uniqueEnding(): string {
+  endings += 1;
+  return `${ownEnding}-${endings}`;
+}
 
 export function isTemporary(fileName: string): boolean {
   return fileName.startsWith(TEMPORARY_PREFIX);
@@ -101,6 +113,31 @@ export async function createPrivate(path: string): Promise<FileHandle> {
   }
 }
 
+/** A file while it is written; its owner closes it, once. */
+export type WrittenFile = Pick<FileHandle, 'fd' | 'truncate' | 'datasync' | 'close'>;
+
+const truncated = promisify(ftruncate);
+const contentToDisk = promisify(fdatasync);
+
+/** As `createPrivate`, at once: see `writeFileAtomic`. */
+export function createPrivateNow(path: string): WrittenFile {
+  const fd = openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+  try {
+    const owner = ownerAbove(path);
+    if (owner) fchownSync(fd, owner.uid, owner.gid);
+  } catch (error) {
+    closeSync(fd);
+    unlinkSync(path);
+    throw error;
+  }
+  return {
+    fd,
+    truncate: (length) => truncated(fd, length),
+    datasync: () => contentToDisk(fd),
+    close: async () => closeSync(fd),
+  };
+}
+
 /** Reads a whole file of ours; one that is larger than `maxBytes` is refused. */
 export async function readRegular(path: string, maxBytes: number, maxNames = 1): Promise<Buffer> {
   await using handle = await openRegular(path, 'read', maxNames);
@@ -131,10 +168,7 @@ export async function writeFileAtomic(
   options: WriteOptions = {},
 ): Promise<void> {
   const { sync = true } = options;
-  const temporary = join(
-    dirname(path),
-    `${TEMPORARY_PREFIX}${basename(path)}-${randomBytes(6).toString('hex')}`,
-  );
+  const temporary = join(dirname(path), `${TEMPORARY_PREFIX}${basename(path)}-${uniqueEnding()}`);
   const file = openSync(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
   try {
     try {

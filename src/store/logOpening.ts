@@ -1,7 +1,13 @@
 /** What a writer finds when it opens a log: its parts, its index, and events.jsonl made sound. */
-import { type FileHandle, lstat } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createPrivate, openOrCreate, openRegular, requireDirectory } from './files.js';
+import {
+  createPrivateNow,
+  openOrCreate,
+  openRegular,
+  requireDirectory,
+  type WrittenFile,
+} from './files.js';
 import { durablePlace, LogIndex } from './logIndex.js';
 import { sealedParts } from './logParts.js';
 import { type LogState, setAside, soundPrefix, stateBefore, verifiedPlace } from './logRepair.js';
@@ -22,7 +28,7 @@ export interface SetAside {
 
 export interface OpenedLog {
   /** events.jsonl. */
-  readonly handle: FileHandle;
+  readonly handle: WrittenFile;
   readonly index: LogIndex;
   /** Oldest first. */
   readonly sealed: SealedPart[];
@@ -64,7 +70,7 @@ export async function openForWriting(dir: string): Promise<OpenedLog> {
 
 /** Makes events.jsonl in a directory that was just made. The same holds as of `openForWriting`. */
 export async function beginWriting(dir: string): Promise<OpenedLog> {
-  const handle = await createPrivate(join(dir, EVENTS_FILE));
+  const handle = createPrivateNow(join(dir, EVENTS_FILE));
   const index = LogIndex.empty(join(dir, INDEX_FILE));
   const state = { nextSeq: 1, lastTimeMicros: 0, lastExit: undefined };
   return { handle, index, sealed: [], end: 0, firstSeq: undefined, state, repaired: undefined };
