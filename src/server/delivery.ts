@@ -3,7 +3,7 @@
  * its own place. Both Watch and Attach deliver by it.
  */
 import { GranttyError } from '../core/errors.js';
-import type { TerminalSize } from '../core/event.js';
+import type { TerminalEvent, TerminalSize } from '../core/event.js';
 import { isLive } from '../core/terminal.js';
 import type { LogReader } from '../store/reader/logReader.js';
 import type { Supervisor, TerminalKey } from '../supervisor/api.js';
@@ -144,15 +144,16 @@ export class Delivery implements LiveSink {
     const { openLog, out, over, standing } = this.options;
     const before = this.#cursor;
     this.#log ??= await openLog();
-    for await (const events of this.#log.read(this.#cursor + 1, last, { signal: over })) {
+    // Encoded where they are read, so that an output has no other memory than its message.
+    const encode = (event: TerminalEvent) => encodeEvent(event);
+    for await (const events of this.#log.readAs(this.#cursor + 1, last, encode, over)) {
       for (const event of events) {
         while (out.pendingBytes > MAX_PENDING_BYTES && this.#mayGoOn()) {
           await out.drained(LOW_PENDING_BYTES);
         }
         if (!this.#mayGoOn()) return;
-        const encoded = encodeEvent(event);
-        this.#send(encoded);
-        encoded.loan?.release();
+        this.#send(event);
+        event.loan?.release();
       }
       if (!standing.holds()) return;
     }

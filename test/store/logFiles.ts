@@ -81,13 +81,28 @@ export async function scanAll(
     expect(digest(outputs)).toBe(digest(...outputOf(passage.events)));
     expect(passage.lastSeq).toBeGreaterThanOrEqual(passage.events.at(-1)?.seq ?? fromSeq);
     passage.bytes.fill(0, 0, MARGIN_BYTES);
-    for (const event of passage.events) {
-      events.push(
-        event.type === 'pty.output' ? { ...event, data: Buffer.from(event.data) } : event,
-      );
-    }
-    passage.bytes.fill(0);
+    events.push(...passage.events.map(kept));
     return true;
   });
   return events;
+}
+
+/** The same by what is made of each event where it is read. */
+export async function makeAll(
+  dir: string,
+  fromSeq = 1,
+  throughSeq = Number.MAX_SAFE_INTEGER,
+): Promise<TerminalEvent[]> {
+  await using reader = await LogReader.open(dir);
+  const events: TerminalEvent[] = [];
+  for await (const batch of reader.readAs(fromSeq, throughSeq, kept)) events.push(...batch);
+  return events;
+}
+
+/** The event with data of its own; what it had is written over, as anything may be after the call. */
+function kept(event: TerminalEvent): TerminalEvent {
+  if (event.type !== 'pty.output') return event;
+  const data = Buffer.from(event.data);
+  event.data.fill(0);
+  return { ...event, data };
 }

@@ -8,7 +8,7 @@ import { encodeEvent, encodeEvents } from '../../src/store/eventCodec.js';
 import { EventLog } from '../../src/store/eventLog.js';
 import { LogReader } from '../../src/store/reader/logReader.js';
 import { arbitraryLog, output, outputs, plain } from './events.js';
-import { digest, eventsFile, outputOf, readAll, scanAll } from './logFiles.js';
+import { digest, eventsFile, makeAll, outputOf, readAll, scanAll } from './logFiles.js';
 import { temporaryDir } from './temporaryDir.js';
 
 async function writeLog(dir: string, events: readonly TerminalEvent[], maxBytes?: number) {
@@ -49,10 +49,12 @@ describe('a log reader', () => {
             const suffix = events.slice(from - 3).map(plain);
             expect((await readAll(dir.path, from, last, options)).map(plain)).toEqual(suffix);
             expect((await scanAll(dir.path, from, last)).map(plain)).toEqual(suffix);
+            expect((await makeAll(dir.path, from, last)).map(plain)).toEqual(suffix);
           }
           const middle = await readAll(dir.path, 3, last - 1, options);
           expect(middle.map(plain)).toEqual(events.slice(0, -1).map(plain));
           expect((await scanAll(dir.path, 3, last - 1)).map(plain)).toEqual(middle.map(plain));
+          expect((await makeAll(dir.path, 3, last - 1)).map(plain)).toEqual(middle.map(plain));
         },
       ),
       { numRuns: 60 },
@@ -93,6 +95,7 @@ describe('a log reader', () => {
     expect((await readAll(dir.path)).map(({ seq }) => seq)).toEqual([1, 3]);
     expect((await readAll(dir.path, 2)).map(({ seq }) => seq)).toEqual([3]);
     expect((await scanAll(dir.path)).map(({ seq }) => seq)).toEqual([1, 3]);
+    expect((await makeAll(dir.path)).map(({ seq }) => seq)).toEqual([1, 3]);
     await using reader = await LogReader.open(dir.path);
     await reader.scan(1, 2, ({ events, lastSeq }) => {
       expect([events.map(({ seq }) => seq), lastSeq]).toEqual([[1], 2]);
@@ -139,6 +142,7 @@ describe('a log reader', () => {
     expect((await batches.next()).value).toHaveLength(1);
     await expect(batches.next()).rejects.toThrow('in the place of 3');
     await expect(scanAll(dir.path)).rejects.toThrow('in the place of 3');
+    await expect(makeAll(dir.path)).rejects.toThrow('in the place of 3');
     writeFileSync(path, Buffer.concat([sound, Buffer.from('\0\0\n')]));
     await expect(readAll(dir.path)).rejects.toThrow(/not JSON/);
     await expect(scanAll(dir.path)).rejects.toThrow(/not JSON/);
@@ -212,6 +216,7 @@ describe('a scan of a log', () => {
     await writeLarge(dir.path);
     const wanted = Array.from({ length: LARGE }, (_, i) => large(i + 1).data);
     expect(digest(...outputOf(await scanAll(dir.path)))).toBe(digest(...wanted));
+    expect(digest(...outputOf(await makeAll(dir.path)))).toBe(digest(...wanted));
     await using reader = await LogReader.open(dir.path);
     const sizes: number[] = [];
     await reader.scan(1, LARGE, ({ bytes }) => sizes.push(bytes.length) > 0);

@@ -81,13 +81,39 @@ export class LogReader implements AsyncDisposable {
     options: ReadOptions = {},
   ): AsyncGenerator<TerminalEvent[], void, undefined> {
     const { batchBytes = LINE_BUFFER_BYTES, signal } = options;
+    const batch = (stand: Stand) => readBatch(stand, throughSeq, batchBytes);
+    yield* this.#batches(fromSeq, throughSeq, signal, batch);
+  }
+
+  /** As `read`, but gives what `make` makes of each event, whose data are valid only during the call. */
+  async *readAs<T>(
+    fromSeq: number,
+    throughSeq: number,
+    make: (event: TerminalEvent) => T,
+    signal?: AbortSignal,
+  ): AsyncGenerator<T[], void, undefined> {
+    const batch = ({ part, place }: Stand) =>
+      withLineBuffer(async (buffer) => {
+        const { bytesRead } = await part.handle.read(buffer, 0, buffer.length, place.offset);
+        const { passage, next } = readPassage(buffer.subarray(0, bytesRead), place, throughSeq);
+        return { items: passage.events.map((event) => make(event)), next };
+      });
+    yield* this.#batches(fromSeq, throughSeq, signal, batch);
+  }
+
+  async *#batches<T>(
+    fromSeq: number,
+    throughSeq: number,
+    signal: AbortSignal | undefined,
+    batch: (stand: Stand) => Promise<Batch<T>>,
+  ): AsyncGenerator<T[], void, undefined> {
     for await (const stand of this.#stands(fromSeq, throughSeq, signal)) {
       while (stand.place.seq <= throughSeq) {
         signal?.throwIfAborted();
-        const { events, next } = await readBatch(stand, throughSeq, batchBytes);
+        const { items, next } = await batch(stand);
         if (next.offset === stand.place.offset) break;
         this.#moveOn(stand, next);
-        if (events.length > 0) yield events;
+        if (items.length > 0) yield items;
       }
     }
   }
@@ -231,9 +257,12 @@ interface Stand {
   place: LogPlace;
 }
 
-/** The events at a place, and where those after them begin: at that place still, when none is there. */
-interface Batch {
-  readonly events: TerminalEvent[];
+/**
+ * What is made of the events at a place, and where those after them begin: at that place still, when
+ * none is there.
+ */
+interface Batch<T> {
+  readonly items: T[];
   readonly next: LogPlace;
 }
 
@@ -241,7 +270,7 @@ async function readBatch(
   { part, place }: Stand,
   throughSeq: number,
   batchBytes: number,
-): Promise<Batch> {
+): Promise<Batch<TerminalEvent>> {
   const events: TerminalEvent[] = [];
   let { seq } = place;
   const take: TakeLine = (line, start, end, offset) => {
@@ -256,5 +285,5 @@ async function readBatch(
   const bytes = await withLineBuffer((buffer) =>
     takeLines(part.handle, place.offset, buffer.subarray(0, window), take),
   );
-  return { events, next: { seq, offset: place.offset + bytes } };
+  return { items: events, next: { seq, offset: place.offset + bytes } };
 }
