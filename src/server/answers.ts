@@ -2,7 +2,7 @@
 import { GranttyError } from '../core/errors.js';
 import type { AttachFrameKind } from '../gen/public/grantty/v1/stream_pb.js';
 import type { Outlet } from './outlet.js';
-import { encodeMessage, type StreamEvent } from './streamEvents.js';
+import { encodeInputAck, encodeMessage } from './streamEvents.js';
 import { toReason } from './wire.js';
 
 /**
@@ -23,8 +23,16 @@ export class Answers {
     over.addEventListener('abort', () => this.#wake?.(), { once: true });
   }
 
-  write(event: StreamEvent): void {
-    const message = encodeMessage(event);
+  /** Whether `room` would wait. */
+  get isFull(): boolean {
+    return this.#unread > MAX_UNREAD_BYTES && !this.over.aborted;
+  }
+
+  acknowledge(taken: number): void {
+    this.#write(encodeInputAck(taken));
+  }
+
+  #write(message: Uint8Array): void {
     this.#unread += message.length;
     this.out.write(message, () => {
       this.#unread -= message.length;
@@ -43,12 +51,12 @@ export class Answers {
       message: error.message,
       decisionId: error.metadata.decision_id ?? '',
     };
-    this.write({ case: 'denied', value });
+    this.#write(encodeMessage({ case: 'denied', value }));
   }
 
   /** Resolves when the client has read enough of them, or at the end. */
   async room(): Promise<void> {
-    while (this.#unread > MAX_UNREAD_BYTES && !this.over.aborted) {
+    while (this.isFull) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });

@@ -159,7 +159,7 @@ async function takeFrames(context: ServerContext, attached: Attached): Promise<v
   }
 
   for (let index = 1; ; index += 1) {
-    await answers.room();
+    if (answers.isFull) await answers.room();
     const next = await incoming.next();
     if (next.done || ended.aborted) return;
     const { frame } = next.value;
@@ -171,7 +171,7 @@ async function takeFrames(context: ServerContext, attached: Attached): Promise<v
       case 'input': {
         const { data } = frame.value;
         try {
-          const { lease } = await decisions.decide(data);
+          const { lease } = decisions.remembered(data) ?? (await decisions.decide(data));
           checkInput(data);
           lane.send(data, lease, (error) => {
             try {
@@ -183,7 +183,7 @@ async function takeFrames(context: ServerContext, attached: Attached): Promise<v
         } catch (error) {
           answers.refuse(index, AttachFrameKind.INPUT, error);
         }
-        await lane.room();
+        if (lane.isFull) await lane.room();
         break;
       }
 

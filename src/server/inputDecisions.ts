@@ -30,16 +30,19 @@ export class InputDecisions implements Disposable {
     private readonly terminal: TerminalSnapshot,
   ) {}
 
+  /** The decision that stands for this frame too; its bytes are charged. @throws RATE_LIMITED */
+  remembered(data: Uint8Array): Permit | undefined {
+    const held = this.#held.get(signalsRaisedBy(data).join());
+    if (held === undefined || !this.#isFresh(held)) return undefined;
+    chargeInput(this.gate, held.permit.token, held.permit.grant, data.length);
+    held.bytes += data.length;
+    return held.permit;
+  }
+
   /** Decides on one frame and charges its bytes. One call at a time. @throws as `authorize` */
   async decide(data: Uint8Array): Promise<Permit> {
     const signalBytes = signalsRaisedBy(data);
     const signals = signalBytes.join();
-    const held = this.#held.get(signals);
-    if (held !== undefined && this.#isFresh(held)) {
-      chargeInput(this.gate, held.permit.token, held.permit.grant, data.length);
-      held.bytes += data.length;
-      return held.permit;
-    }
     this.#forget((one) => !this.#isFresh(one));
     const epochs = epochsOf(this.gate);
     const permit = await authorize(this.gate, this.standing.callerOf('input'), {

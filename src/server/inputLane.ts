@@ -27,31 +27,34 @@ export class InputLane {
   /** Sends on; `failed` is told when the terminal did not take all of it. */
   send(data: Uint8Array, lease: Lease, failed: (error: unknown) => void): void {
     this.#untaken += data.length;
-    this.channel
-      .send(data, lease)
-      .then((taken) => this.#acknowledge(taken))
-      .catch((error: unknown) => {
-        this.#acknowledge(this.channel.taken);
+    this.channel.send(data, lease).then(
+      (taken) => this.#settle(data.length, taken),
+      (error: unknown) => {
+        this.#settle(data.length, this.channel.taken);
         failed(error);
-      })
-      .finally(() => {
-        this.#untaken -= data.length;
-        if (this.#untaken <= MAX_UNTAKEN_BYTES) this.#wake?.();
-      });
+      },
+    );
+  }
+
+  /** Whether `room` would wait. */
+  get isFull(): boolean {
+    return this.#untaken > MAX_UNTAKEN_BYTES && !this.over.aborted;
   }
 
   /** Resolves when another frame may be sent. */
   async room(): Promise<void> {
-    while (this.#untaken > MAX_UNTAKEN_BYTES && !this.over.aborted) {
+    while (this.isFull) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
   }
 
-  #acknowledge(taken: number): void {
+  #settle(bytes: number, taken: number): void {
+    this.#untaken -= bytes;
+    if (this.#untaken <= MAX_UNTAKEN_BYTES) this.#wake?.();
     if (taken <= this.#acknowledged) return;
     this.#acknowledged = taken;
-    this.answers.write({ case: 'inputAck', value: { bytes: BigInt(taken) } });
+    this.answers.acknowledge(taken);
   }
 }

@@ -127,6 +127,19 @@ function memoryFor(
   return { bytes, ...(block && { loan: block.loan }) };
 }
 
+/** Keys of `input_ack` and of its one field. */
+const INPUT_ACK_KEY = (8 << 3) | 2;
+const BYTES_KEY = (1 << 3) | 0;
+
+/** An `input_ack` event by hand, as it follows on each key. `taken` is above 0. */
+export function encodeInputAck(taken: number): Uint8Array {
+  const size = 1 + varintSize(taken);
+  const bytes = Buffer.allocUnsafe(2 + size);
+  const at = putByte(bytes, putByte(bytes, putByte(bytes, 0, INPUT_ACK_KEY), size), BYTES_KEY);
+  putVarint(bytes, at, taken);
+  return bytes;
+}
+
 function putByte(bytes: Uint8Array, at: number, value: number): number {
   bytes[at] = value;
   return at + 1;

@@ -8,7 +8,12 @@ import {
   WatchResponseSchema,
 } from '../../src/gen/public/grantty/v1/terminal_service_pb.js';
 import { FramedMessage } from '../../src/server/framedMessage.js';
-import { type EncodedEvent, encodeEvent, encodeMessage } from '../../src/server/streamEvents.js';
+import {
+  type EncodedEvent,
+  encodeEvent,
+  encodeInputAck,
+  encodeMessage,
+} from '../../src/server/streamEvents.js';
 
 const output: fc.Arbitrary<OutputEvent> = fc.record({
   type: fc.constant('pty.output' as const),
@@ -93,6 +98,18 @@ describe('encoded stream events', () => {
         encoded.loan?.release();
         expect(returned).toBe(1);
       }),
+    );
+  });
+
+  it('write an acknowledgement of input as the generated encoder does', () => {
+    fc.assert(
+      fc.property(
+        fc.maxSafeNat().filter((n) => n > 0),
+        (taken) => {
+          const expected = encodeMessage({ case: 'inputAck', value: { bytes: BigInt(taken) } });
+          expect(Buffer.compare(encodeInputAck(taken), expected)).toBe(0);
+        },
+      ),
     );
   });
 

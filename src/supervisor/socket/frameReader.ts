@@ -8,12 +8,12 @@ const NOTHING = Buffer.alloc(0);
  * Gives the memory for one body of so many bytes. It is asked when the size is known, and not again
  * before that body was handed over.
  */
-export type BodyMemory = (size: number) => Uint8Array;
+export type BodyMemory = (size: number) => Buffer;
 
 export class FrameReader {
   /** A size that is not complete yet, or the size of the message that is not. */
   #head: Uint8Array = NOTHING;
-  #body: Uint8Array | undefined;
+  #body: Buffer | undefined;
   /** Bytes of the body that are there. */
   #filled = 0;
 
@@ -30,7 +30,7 @@ export class FrameReader {
    * `memory`: `chunk` may be read into again.
    * @throws GranttyError when a size is above the bound, as soon as it is known
    */
-  push(chunk: Uint8Array, onBody: (body: Uint8Array) => void): void {
+  push(chunk: Uint8Array, onBody: (body: Buffer) => void): void {
     for (let rest = chunk; rest.length > 0; ) {
       rest = this.#body === undefined ? this.#begin(rest) : rest;
       const body = this.#body;

@@ -17,7 +17,7 @@ export class FrameSocket {
   readonly closed: Promise<Error | undefined>;
   readonly #socket: Socket;
   readonly #reader = new FrameReader();
-  #onBody: (body: Uint8Array) => void = () => {
+  #onBody: (body: Buffer) => void = () => {
     throw unsound('a message out of turn');
   };
   #failure: Error | undefined;
@@ -49,7 +49,7 @@ export class FrameSocket {
    * Who gets the bodies of messages from now on, and where they lie; without `memory` they are the
    * receiver's own. What it throws ends the connection.
    */
-  receive(onBody: (body: Uint8Array) => void, memory?: BodyMemory): void {
+  receive(onBody: (body: Buffer) => void, memory?: BodyMemory): void {
     this.#onBody = onBody;
     if (memory) this.#reader.memory = memory;
   }

@@ -1,17 +1,16 @@
 /** The server's end of an input connection: one attachment's way in. */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { GranttyError } from '../../core/errors.js';
 import { MAX_INPUT_QUEUE_BYTES } from '../../core/limits.js';
 import type { Attached } from '../../gen/internal/grantty/internal/v1/connection_pb.js';
 import {
   type InputAck,
-  InputAckSchema,
   InputChunkSchema,
 } from '../../gen/internal/grantty/internal/v1/input_pb.js';
 import type { InputChannel, Lease } from '../api.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
-import { encodeChunk } from './inputCodec.js';
+import { decodeAck, encodeChunk } from './inputCodec.js';
 import { unavailable } from './protocol.js';
 
 /** Bytes that a chunk counts for on top of its data, so that many small ones are bounded too. */
@@ -42,7 +41,7 @@ export class SocketInput implements InputChannel {
     this.resumed = resumed;
     this.#taken = taken;
     this.#frames = frames;
-    frames.receive((body) => this.#settle(fromBinary(InputAckSchema, body)));
+    frames.receive((body) => this.#settle(decodeAck(body)));
     void frames.closed.then((failure) => this.#lose(failure));
   }
 

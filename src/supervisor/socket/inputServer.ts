@@ -1,24 +1,25 @@
 /** The supervisor's end of an input connection: chunks to the terminal, acknowledgements back. */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { type Input, WelcomeSchema } from '../../gen/internal/grantty/internal/v1/connection_pb.js';
 import {
   type InputAck,
   InputAckSchema,
   type InputChunk,
-  InputChunkSchema,
 } from '../../gen/internal/grantty/internal/v1/input_pb.js';
 import type { InputChannel, Supervisor } from '../api.js';
 import { encodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
+import { decodeChunk, encodePlainAck } from './inputCodec.js';
 import { type SocketLog, unavailable, unsound } from './protocol.js';
 import { decodeAttachmentSpec, decodeKey } from './specCodec.js';
 
 /**
  * Milliseconds that an acknowledgement waits for others. Nobody types on it, and told at once it would
- * be in the way of the echo: the server would pass it on first. A paste has far more under way than
- * is taken in this time.
+ * be in the way of the echo: the server would pass it on first.
  */
-const ACK_WAIT_MS = 2;
+const ACK_WAIT_MS = 10;
+/** Bytes taken that are acknowledged at once: a paste has more under way, and waits for room. */
+const ACK_BYTES = 16 * 1024;
 
 /**
  * Resolves when the connection is closed. Chunks that a client had queued when it was lost are
@@ -33,7 +34,7 @@ export async function serveInput(
 ): Promise<void> {
   const channel = await supervisor.attach(decodeKey(input.key), decodeAttachmentSpec(input));
   const intake = new Intake(channel, frames, log);
-  frames.receive((body) => intake.take(fromBinary(InputChunkSchema, body)));
+  frames.receive((body) => intake.take(decodeChunk(body)));
   const { attachmentId, resumed, taken } = channel;
   frames.send(
     WelcomeSchema,
@@ -61,6 +62,8 @@ class Intake {
   #through = 0;
   readonly #settledEarly = new Set<number>();
   #ackTimer: NodeJS.Timeout | undefined;
+  /** Of chunks that are settled, and not acknowledged yet. */
+  #unacknowledgedBytes = 0;
   #ended = false;
   #endIsAnswered = false;
 
@@ -96,16 +99,20 @@ class Intake {
   /** Says nothing more: nobody listens. */
   stop(): void {
     clearTimeout(this.#ackTimer);
+    this.#ackTimer = undefined;
   }
 
   #settle(number: number, bytes: number, failed?: { readonly error: unknown }): void {
     this.#unsettledBytes -= bytes;
+    this.#unacknowledgedBytes += bytes;
     this.#settledEarly.add(number);
     while (this.#settledEarly.delete(this.#through + 1)) this.#through += 1;
     if (failed) {
       this.#answer({ failed: number, failure: encodeFailure(failed.error, this.#log) });
+    } else if (this.#unacknowledgedBytes >= ACK_BYTES) {
+      this.#acknowledge();
     } else {
-      this.#ackTimer ??= setTimeout(() => this.#answer({}), ACK_WAIT_MS);
+      this.#ackTimer ??= setTimeout(() => this.#acknowledge(), ACK_WAIT_MS);
     }
     this.#closeWhenDone();
   }
@@ -120,13 +127,19 @@ class Intake {
 
   #closeWhenDone(): void {
     if (!this.#endIsAnswered || this.unsettled.chunks > 0) return;
-    if (this.#ackTimer !== undefined) this.#answer({});
+    if (this.#ackTimer !== undefined) this.#acknowledge();
     this.#frames.close();
   }
 
+  #acknowledge(): void {
+    this.stop();
+    this.#unacknowledgedBytes = 0;
+    this.#frames.sendParts([encodePlainAck(this.#through, this.#channel.taken)]);
+  }
+
   #answer(fields: Partial<InputAck>): void {
-    clearTimeout(this.#ackTimer);
-    this.#ackTimer = undefined;
+    this.stop();
+    this.#unacknowledgedBytes = 0;
     this.#frames.send(InputAckSchema, {
       $typeName: 'grantty.internal.v1.InputAck',
       through: this.#through,

@@ -10,7 +10,11 @@ import {
   ReplySchema,
   RequestSchema,
 } from '../../../src/gen/internal/grantty/internal/v1/control_pb.js';
-import { InputChunkSchema } from '../../../src/gen/internal/grantty/internal/v1/input_pb.js';
+import {
+  InputAckSchema,
+  type InputChunk,
+  InputChunkSchema,
+} from '../../../src/gen/internal/grantty/internal/v1/input_pb.js';
 import { OutputFrameSchema } from '../../../src/gen/internal/grantty/internal/v1/output_pb.js';
 import {
   FailureSchema,
@@ -20,7 +24,12 @@ import type { CreateSpec, TerminalSnapshot } from '../../../src/supervisor/api.j
 import { decodeItem, encodeItem } from '../../../src/supervisor/socket/eventCodec.js';
 import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
 import { encodeGet, encodeUnchanged } from '../../../src/supervisor/socket/getCodec.js';
-import { encodeChunk } from '../../../src/supervisor/socket/inputCodec.js';
+import {
+  decodeAck,
+  decodeChunk,
+  encodeChunk,
+  encodePlainAck,
+} from '../../../src/supervisor/socket/inputCodec.js';
 import { MAX_MESSAGE_BYTES } from '../../../src/supervisor/socket/protocol.js';
 import { decodeSnapshot, encodeSnapshot } from '../../../src/supervisor/socket/recordCodec.js';
 import { decodeCreate, encodeCreate } from '../../../src/supervisor/socket/specCodec.js';
@@ -255,6 +264,78 @@ describe('input that is written by hand', () => {
           expect([...chunk.data]).toEqual([...data]);
         },
       ),
+    );
+  });
+});
+
+describe('input that is read by hand', () => {
+  const chunk = fc
+    .record({
+      number: count,
+      data: fc.uint8Array({ maxLength: 300 }),
+      leaseId: text,
+      notAfter: count,
+    })
+    .chain((fields) => fc.boolean().map((end) => ({ ...fields, end })));
+  const plain = ({ data, ...fields }: InputChunk) => ({ ...fields, data: [...data] });
+
+  it('is what the generated decoder reads, however it was written', () => {
+    fc.assert(
+      fc.property(chunk, (fields) => {
+        const bodies = [
+          Buffer.concat(
+            encodeChunk(fields.number, fields.data, {
+              id: fields.leaseId,
+              notAfter: fields.notAfter,
+            }),
+          ),
+          Buffer.from(toBinary(InputChunkSchema, create(InputChunkSchema, fields))),
+        ];
+        for (const body of bodies) {
+          expect(plain(decodeChunk(body))).toEqual(plain(fromBinary(InputChunkSchema, body)));
+        }
+      }),
+    );
+  });
+
+  it('is refused by both or by none when its bytes are cut or changed', () => {
+    const outcome = (decode: () => InputChunk) => {
+      try {
+        return plain(decode());
+      } catch {
+        return 'refused';
+      }
+    };
+    fc.assert(
+      fc.property(
+        chunk,
+        fc.nat(400),
+        fc.nat(255),
+        ({ number, data, leaseId, notAfter }, at, byte) => {
+          const whole = Buffer.concat(encodeChunk(number, data, { id: leaseId, notAfter }));
+          const changed = Buffer.from(whole);
+          changed[at % whole.length] = byte;
+          for (const body of [changed, whole.subarray(0, at % whole.length)]) {
+            expect(outcome(() => decodeChunk(body))).toEqual(
+              outcome(() => fromBinary(InputChunkSchema, body)),
+            );
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is acknowledged alike by both codecs', () => {
+    fc.assert(
+      fc.property(count, count, count, fc.boolean(), (through, taken, failed, ended) => {
+        const plainAck = encodePlainAck(through, taken);
+        const expected = create(InputAckSchema, { through, taken });
+        expect(fromBinary(InputAckSchema, plainAck)).toEqual(expected);
+        expect(decodeAck(plainAck)).toEqual(expected);
+        const full = create(InputAckSchema, { through, taken, failed, ended });
+        expect(decodeAck(Buffer.from(toBinary(InputAckSchema, full)))).toEqual(full);
+      }),
     );
   });
 });
