@@ -1,7 +1,7 @@
 /** Live output on its way across: an event's bytes go as they lie and are viewed where they arrive. */
 import { toBinary } from '@bufbuild/protobuf';
 import type { ExitEvent, ExitStatus, OutputEvent, TerminalEvent } from '../../core/event.js';
-import { putVarint } from '../../core/varint.js';
+import { putVarint, varintAt, varintSize } from '../../core/varint.js';
 import type * as wire from '../../gen/internal/grantty/internal/v1/output_pb.js';
 import { OutputFrameSchema } from '../../gen/internal/grantty/internal/v1/output_pb.js';
 import type * as records from '../../gen/internal/grantty/internal/v1/records_pb.js';
@@ -48,6 +48,9 @@ const DATA_KEY = (3 << 3) | 2;
 const SIZE_KEY = (4 << 3) | 2;
 const INSTANCE_KEY = (5 << 3) | 0;
 
+/** Seq and time, and their keys. */
+const EVENT_DOUBLES_BYTES = 2 * 9;
+
 /** Room for what stands before the data of an output: five keys, two doubles, varints, a size. */
 const MAX_HEAD_BYTES = 64;
 
@@ -73,6 +76,36 @@ function encodeOutput({ seq, timeMicros, data, size, instance }: OutputEvent): F
   const head = Buffer.allocUnsafe(MAX_HEAD_BYTES);
   const begin = putVarint(head, head.writeUInt8(EVENTS_KEY, 0), at + data.length);
   return [head.subarray(0, begin + event.copy(head, begin, 0, at)), data];
+}
+
+/**
+ * The output that a message carries, quickly, when that is a lone one as `encodeOutput` writes it,
+ * without a size; its data is a view. Undefined: for the generated decoder. A test holds it against that.
+ */
+export function readOutput(body: Buffer): LiveItem | undefined {
+  if (body[0] !== EVENTS_KEY) return undefined;
+  const eventBytes = varintAt(body, 1);
+  const seqAt = 1 + varintSize(eventBytes);
+  if (seqAt + eventBytes !== body.length || eventBytes < EVENT_DOUBLES_BYTES) return undefined;
+  if (body[seqAt] !== SEQ_KEY || body[seqAt + 9] !== TIME_KEY) return undefined;
+  let at = seqAt + EVENT_DOUBLES_BYTES;
+  let instance: number | undefined;
+  if (body[at] === INSTANCE_KEY) {
+    instance = varintAt(body, at + 1);
+    at += 1 + varintSize(instance);
+  }
+  if (body[at] !== DATA_KEY) return undefined;
+  const dataBytes = varintAt(body, at + 1);
+  const dataAt = at + 1 + varintSize(dataBytes);
+  if (dataAt + dataBytes !== body.length) return undefined;
+  const event: OutputEvent = {
+    type: 'pty.output',
+    seq: body.readDoubleLE(seqAt + 1),
+    timeMicros: body.readDoubleLE(seqAt + 10),
+    data: body.subarray(dataAt),
+    ...(instance !== undefined && { instance }),
+  };
+  return { kind: 'events', events: [event] };
 }
 
 /** What a message carries; undefined when that is the end. */

@@ -4,7 +4,7 @@ import { AsyncQueue } from '../../core/asyncQueue.js';
 import { BLOCK_BYTES, borrowBlock, type EventBlock, HEAD_BYTES } from '../../core/eventBlocks.js';
 import { OutputFrameSchema } from '../../gen/internal/grantty/internal/v1/output_pb.js';
 import type { LiveItem, LiveOutput } from '../api.js';
-import { decodeItem } from './eventCodec.js';
+import { decodeItem, readOutput } from './eventCodec.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
 import { unavailable } from './protocol.js';
@@ -27,21 +27,23 @@ export function receiveOutput(
     queue.end();
     frames.destroy();
   };
+  const decode = (body: Uint8Array): LiveItem | undefined => {
+    const frame = fromBinary(OutputFrameSchema, body);
+    const item = decodeItem(frame);
+    if (frame.failure) queue.fail(decodeFailure(frame.failure));
+    else if (!item) queue.end();
+    return item;
+  };
   /** Where the body that comes next lies, if it is a large one. */
   let block: EventBlock | undefined;
-  const memory = (size: number): Uint8Array => {
+  const memory = (size: number): Buffer => {
     const fits = size > BLOCK_BYTES / 2 && size <= BLOCK_BYTES - HEAD_BYTES;
     block = fits ? borrowBlock() : undefined;
     return block?.bytes.subarray(HEAD_BYTES, HEAD_BYTES + size) ?? Buffer.allocUnsafe(size);
   };
   frames.receive((body) => {
-    const frame = fromBinary(OutputFrameSchema, body);
-    const item = decodeItem(frame);
-    if (!item) {
-      if (frame.failure) queue.fail(decodeFailure(frame.failure));
-      else queue.end();
-      return;
-    }
+    const item = readOutput(body) ?? decode(body);
+    if (!item) return;
     queue.push({ item: block ? lent(item, block) : item, bytes: body.length });
     ahead += body.length;
     if (ahead > MAX_AHEAD_BYTES) frames.pause();

@@ -20,8 +20,8 @@ import {
   FailureSchema,
   SnapshotSchema,
 } from '../../../src/gen/internal/grantty/internal/v1/records_pb.js';
-import type { CreateSpec, TerminalSnapshot } from '../../../src/supervisor/api.js';
-import { decodeItem, encodeItem } from '../../../src/supervisor/socket/eventCodec.js';
+import type { CreateSpec, LiveItem, TerminalSnapshot } from '../../../src/supervisor/api.js';
+import { decodeItem, encodeItem, readOutput } from '../../../src/supervisor/socket/eventCodec.js';
 import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
 import { encodeGet, encodeUnchanged } from '../../../src/supervisor/socket/getCodec.js';
 import {
@@ -241,6 +241,47 @@ describe('what crosses the supervisor’s socket', () => {
 function plain(event: TerminalEvent): object {
   return event.type === 'pty.output' ? { ...event, data: [...event.data] } : event;
 }
+
+describe('an output that is read by hand', () => {
+  const byGenerated = (body: Uint8Array) => decodeItem(fromBinary(OutputFrameSchema, body));
+  const plainItem = (item: LiveItem | undefined) =>
+    item?.kind === 'events' ? item.events.map(plain) : item;
+
+  it('is what the generated decoder reads, and other messages are left to it', () => {
+    fc.assert(
+      fc.property(event, (one) => {
+        for (const parts of encodeItem({ kind: 'events', events: [one] })) {
+          const body = Buffer.concat(parts);
+          const item = readOutput(body);
+          const isUsual = one.type === 'pty.output' && one.size === undefined;
+          expect(item !== undefined).toBe(isUsual);
+          if (item) expect(plainItem(item)).toEqual(plainItem(byGenerated(body)));
+        }
+      }),
+    );
+    for (const parts of [...encodeItem({ kind: 'resized', size: { cols: 1, rows: 2 } })]) {
+      expect(readOutput(Buffer.concat(parts))).toBeUndefined();
+    }
+    expect(readOutput(Buffer.alloc(0))).toBeUndefined();
+  });
+
+  it('is never read differently when its bytes are cut or changed', () => {
+    fc.assert(
+      fc.property(event, fc.nat(400), fc.nat(255), (one, at, byte) => {
+        for (const parts of encodeItem({ kind: 'events', events: [one] })) {
+          const whole = Buffer.concat(parts);
+          const changed = Buffer.from(whole);
+          changed[at % whole.length] = byte;
+          for (const body of [changed, whole.subarray(0, at % whole.length)]) {
+            const item = readOutput(body);
+            if (item) expect(plainItem(item)).toEqual(plainItem(byGenerated(body)));
+          }
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
 
 describe('input that is written by hand', () => {
   it('is what the generated decoder reads, whatever the lease is called', () => {
