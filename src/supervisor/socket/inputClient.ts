@@ -29,8 +29,9 @@ export class SocketInput implements InputChannel {
   readonly #frames: FrameSocket;
   #taken: number;
   #sent = 0;
-  /** By number, ascending. */
-  readonly #unsettled = new Map<number, Unsettled>();
+  /** From chunk `#oldest` on, which is there unless all are settled; those settled early are empty. */
+  readonly #unsettled: (Unsettled | undefined)[] = [];
+  #oldest = 1;
   #unsettledBytes = 0;
   #lost: GranttyError | undefined;
   #ended: Promise<void> | undefined;
@@ -58,7 +59,7 @@ export class SocketInput implements InputChannel {
       const number = this.#sent + 1;
       this.#frames.sendParts(encodeChunk(number, data, lease));
       this.#sent = number;
-      this.#unsettled.set(number, { bytes, resolve, reject });
+      this.#unsettled.push({ bytes, resolve, reject });
       this.#unsettledBytes += bytes;
     });
   }
@@ -76,25 +77,28 @@ export class SocketInput implements InputChannel {
   #settle({ through, taken, failed, failure, ended }: InputAck): void {
     this.#taken = taken;
     if (failure) this.#take(failed)?.reject(decodeFailure(failure));
-    for (const number of this.#unsettled.keys()) {
-      if (number > through) break;
-      this.#take(number)?.resolve(taken);
+    while (this.#unsettled.length > 0 && this.#oldest <= through) {
+      this.#take(this.#oldest)?.resolve(taken);
     }
     if (ended) this.#markEnded();
   }
 
   #take(number: number): Unsettled | undefined {
-    const chunk = this.#unsettled.get(number);
+    const index = number - this.#oldest;
+    const chunk = this.#unsettled[index];
     if (!chunk) return undefined;
-    this.#unsettled.delete(number);
+    this.#unsettled[index] = undefined;
+    while (this.#unsettled.length > 0 && !this.#unsettled[0]) {
+      this.#unsettled.shift();
+      this.#oldest += 1;
+    }
     this.#unsettledBytes -= chunk.bytes;
     return chunk;
   }
 
   #lose(failure: Error | undefined): void {
     this.#lost = unavailable('the connection to the supervisor was lost', failure);
-    for (const chunk of this.#unsettled.values()) chunk.reject(this.#lost);
-    this.#unsettled.clear();
+    for (const chunk of this.#unsettled.splice(0)) chunk?.reject(this.#lost);
     this.#unsettledBytes = 0;
     this.#markEnded();
   }

@@ -105,7 +105,8 @@ class Intake {
   #settle(number: number, bytes: number, failed?: { readonly error: unknown }): void {
     this.#unsettledBytes -= bytes;
     this.#unacknowledgedBytes += bytes;
-    this.#settledEarly.add(number);
+    if (number === this.#through + 1) this.#through = number;
+    else this.#settledEarly.add(number);
     while (this.#settledEarly.delete(this.#through + 1)) this.#through += 1;
     if (failed) {
       this.#answer({ failed: number, failure: encodeFailure(failed.error, this.#log) });
