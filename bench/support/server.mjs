@@ -64,6 +64,8 @@ export async function startServer(bench, options = {}) {
     stateDir,
     address,
     ca: files.ca,
+    cert: files.serverCert,
+    key: files.serverKey,
     child,
     plain: options.plain ?? false,
     token: () => writeToken(bench, key),
