@@ -30,16 +30,13 @@ export interface SignedDraft {
   sign(line: string): string;
 }
 
-/** The line that follows `head`, and the head that it makes. */
-export function linkLine(head: Head, draft: Draft, place: Place): { line: string; head: Head } {
+/** The line that follows `head`. Its hash is that of its bytes. */
+export function lineAfter(head: Head, draft: Draft, place: Place): string {
   const body = typeof draft === 'string' ? draft : draft.body(place);
-  const seq = head.seq + 1;
-  const unsigned = `{"seq":${seq},"prev":"${head.hash}",${body.slice(1)}`;
-  const line =
-    typeof draft === 'string'
-      ? `${unsigned}\n`
-      : `${unsigned.slice(0, -1)},"signature":"${draft.sign(unsigned)}"}\n`;
-  return { line, head: { seq, hash: hashLine(line) } };
+  const unsigned = `{"seq":${head.seq + 1},"prev":"${head.hash}",${body.slice(1)}`;
+  return typeof draft === 'string'
+    ? `${unsigned}\n`
+    : `${unsigned.slice(0, -1)},"signature":"${draft.sign(unsigned)}"}\n`;
 }
 
 export function hashLine(line: string | Uint8Array): string {

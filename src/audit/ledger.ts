@@ -1,7 +1,7 @@
 /** The chain as it stands on disk: the file of the day, the reserve, and what comes next. */
 import { join } from 'node:path';
 import type { AuditFile, OpenAuditFile } from './auditFile.js';
-import { type Draft, type Head, linkLine } from './chain.js';
+import { type Draft, type Head, hashLine, lineAfter } from './chain.js';
 import { joinReserve, recover, type Torn } from './recovery.js';
 import { Reserve } from './reserve.js';
 import { dayFile, RESERVE_FILE } from './trailFiles.js';
@@ -16,6 +16,12 @@ export interface LedgerOptions {
 /** Bytes of the reserve that are copied at once. */
 const COPY_BYTES = 1024 * 1024;
 
+/** Bytes that are kept to put lines together in: a batch of some hundred. A larger one has its own. */
+const KEPT_BYTES = 256 * 1024;
+
+/** Bytes of one UTF-16 unit in UTF-8 at most. */
+const MAX_UTF8_BYTES = 3;
+
 /**
  * Appends, syncs of one file and everything about the reserve are one at a time; `sync` alone may
  * run beside an append.
@@ -24,6 +30,8 @@ export class Ledger {
   /** Lines in the reserve that the file has not got: until it has, nothing may be appended to it. */
   #pending: { from: number; to: number };
   #syncing: Promise<void> = Promise.resolve();
+  /** Where lines are put together; only one append is under way. */
+  #linked: Buffer = Buffer.allocUnsafeSlow(KEPT_BYTES);
 
   private constructor(
     private readonly options: LedgerOptions,
@@ -184,16 +192,29 @@ export class Ledger {
     return this.current;
   }
 
+  /** The bytes are good until the next call; each line is put there once, and hashed where it stands. */
   #link(drafts: readonly Draft[], file: string, size: number) {
     const lines: string[] = [];
     let { last: head } = this;
-    let offset = size;
+    let end = 0;
     for (const draft of drafts) {
-      const linked = linkLine(head, draft, { file, offset });
-      lines.push(linked.line);
-      head = linked.head;
-      offset += Buffer.byteLength(linked.line);
+      const line = lineAfter(head, draft, { file, offset: size + end });
+      const room = end + MAX_UTF8_BYTES * line.length;
+      if (room > this.#linked.length) this.#linked = grown(this.#linked, room, end);
+      const begin = end;
+      end += this.#linked.write(line, begin);
+      head = { seq: head.seq + 1, hash: hashLine(this.#linked.subarray(begin, end)) };
+      lines.push(line);
     }
-    return { lines, head, bytes: Buffer.from(lines.join('')) };
+    const bytes = this.#linked.subarray(0, end);
+    if (this.#linked.length > KEPT_BYTES) this.#linked = Buffer.allocUnsafeSlow(KEPT_BYTES);
+    return { lines, head, bytes };
   }
+}
+
+/** As large as is asked for at least, with what there is up to `end`. */
+function grown(bytes: Buffer, size: number, end: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.max(size, 2 * bytes.length));
+  bytes.copy(larger, 0, 0, end);
+  return larger;
 }

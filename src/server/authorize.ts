@@ -38,7 +38,8 @@ async function decide(gate: Gate, caller: Caller, ask: Ask, draft: DecisionDraft
 
   const { target, terminal } = await resolve(gate, token, ask, draft);
 
-  const { grant, request } = await cover(gate, token, ask, target, terminal, draft);
+  const covered = cover(gate, token, ask, target, terminal, draft);
+  const { grant, request } = covered instanceof Promise ? await covered : covered;
 
   askPolicy(gate, caller, token, request, draft);
 
@@ -143,15 +144,15 @@ interface Covered {
   readonly request: AccessRequest;
 }
 
-/** Whether one grant covers action, tuple and constraints, all of them. */
-async function cover(
+/** Whether one grant covers action, tuple and constraints, all of them. A promise only for a launch. */
+function cover(
   gate: Gate,
   token: VerifiedToken,
   { action, also, launch, signal, anySignal, signalBytes, inputBytes }: Ask,
   target: TerminalTuple,
   terminal: TerminalSnapshot | undefined,
   draft: DecisionDraft,
-): Promise<Covered> {
+): Covered | Promise<Covered> {
   const consider = (request: AccessRequest): Covered => {
     const decided = considerGrants(token.grants, request, seconds(gate));
     draft.considered = decided.considered;
@@ -168,9 +169,8 @@ async function cover(
     ...(inputBytes !== undefined && { inputBytes }),
   };
   const covered = consider(request);
-  return launch === undefined
-    ? covered
-    : consider({ ...request, launch: await launch(target, terminal) });
+  if (launch === undefined) return covered;
+  return launch(target, terminal).then((found) => consider({ ...request, launch: found }));
 }
 
 /** @throws POLICY_DENIED, also when the policy could not be asked */

@@ -39,19 +39,28 @@ type Surface =
   | ServerDuplexStream<Incoming, unknown>;
 
 export function callOf(surface: Surface): Call {
-  const over = new LateSignal();
-  // grpc-js says `cancelled` at every end of a call, the good ones included.
-  const events: EventEmitter = surface;
-  events.once('cancelled', () => over.abort(callIsOver));
-  if (surface.cancelled) over.abort(callIsOver);
-  return {
-    path: surface.getPath(),
-    authorization: surface.metadata.get('authorization').map(String),
-    peer: peerOf(surface),
-    get signal() {
-      return over.signal;
-    },
-  };
+  return new SurfaceCall(surface);
+}
+
+class SurfaceCall implements Call {
+  readonly path: string;
+  readonly authorization: readonly string[];
+  readonly peer: Peer;
+  readonly #over = new LateSignal();
+
+  constructor(surface: Surface) {
+    this.path = surface.getPath();
+    this.authorization = surface.metadata.get('authorization').map(String);
+    this.peer = peerOf(surface);
+    // grpc-js says `cancelled` at every end of a call, the good ones included.
+    const events: EventEmitter = surface;
+    events.once('cancelled', () => this.#over.abort(callIsOver));
+    if (surface.cancelled) this.#over.abort(callIsOver);
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
 }
 
 /**

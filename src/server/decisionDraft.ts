@@ -40,8 +40,8 @@ export class DecisionDraft {
   ) {}
 
   /** Resolves when the permission is on record. @throws AUDIT_UNAVAILABLE */
-  async allow(grant?: Grant): Promise<void> {
-    await this.recorder.audit.intent(this.#record('allow', undefined, grant?.id));
+  allow(grant?: Grant): Promise<unknown> {
+    return this.recorder.audit.intent(this.#record('allow', undefined, grant?.id));
   }
 
   /** Records the refusal and returns what to throw: `error`, told which decision it was. */

@@ -186,14 +186,15 @@ function unary(handler: AnyUnary | undefined, boundary: Boundary) {
   };
 }
 
+/** Async, so that what a handler throws at once rejects as well. */
 async function answer(
   handler: AnyUnary | undefined,
   request: Incoming,
   call: Call,
   boundary: Boundary,
 ): Promise<unknown> {
-  const run = await admitted(handler, request, call, boundary);
-  return run(request, call);
+  const run = admittedNow(handler, request, boundary);
+  return (run ?? (await refused(handler, call, boundary)))(request, call);
 }
 
 function serverStream(handler: AnyServerStream | undefined, boundary: Boundary) {
@@ -234,15 +235,27 @@ function endWith(
   );
 }
 
-/** A valid token comes before the news that a method is missing or a message malformed. */
 async function admitted<H>(
   handler: H | undefined,
   request: Incoming,
   call: Call,
   boundary: Boundary,
 ): Promise<H> {
+  return admittedNow(handler, request, boundary) ?? refused(handler, call, boundary);
+}
+
+/** The handler, where there is one and the message can be read. @throws when no calls are taken */
+function admittedNow<H>(
+  handler: H | undefined,
+  request: Incoming,
+  boundary: Boundary,
+): H | undefined {
   boundary.accept();
-  if (handler !== undefined && request !== malformed) return handler;
+  return request === malformed ? undefined : handler;
+}
+
+/** A valid token comes before the news that a method is missing or a message malformed. */
+async function refused<H>(handler: H | undefined, call: Call, boundary: Boundary): Promise<never> {
   await boundary.authenticate(call);
   if (handler === undefined) throw boundary.unimplemented(call);
   throw malformedMessage();

@@ -28,8 +28,12 @@ export async function resolve(
     return { target, terminal };
   }
   const { owner, id, agent, session } = namesOf(token, action, wanted);
-  draft.target = { owner, id, ...(agent && { agent }), ...(session && { session }) };
-  if (agent && session) return { target: { owner, agent, session, id }, terminal: undefined };
+  if (agent && session) {
+    const target = { owner, agent, session, id };
+    draft.target = target;
+    return { target, terminal: undefined };
+  }
+  draft.target = { owner, id };
   const terminal = await gate.supervisor.get({ owner, id });
   if (terminal !== undefined) {
     const target = tupleOf(terminal.record);

@@ -39,6 +39,9 @@ export function encodeTerminal(
 /** Keys of fields: number << 3 | wire type (protobuf encoding, "Message Structure"). */
 const FIRST_SEQ_KEY = varintKey(TerminalSchema.field.firstSeq.number);
 const NEXT_SEQ_KEY = varintKey(TerminalSchema.field.nextSeq.number);
+const SEQ_KEY_BYTES = varintSize(FIRST_SEQ_KEY) + varintSize(NEXT_SEQ_KEY);
+const GET_TERMINAL_KEY =
+  (GetTerminalResponseSchema.field.terminal.number << 3) | WireType.LengthDelimited;
 
 function varintKey(fieldNumber: number): number {
   return (fieldNumber << 3) | WireType.Varint;
@@ -46,13 +49,10 @@ function varintKey(fieldNumber: number): number {
 
 /** What most terminals have to say beside their records, by hand. A test holds it against the encoder. */
 function encodeSeqs(firstSeq: number, nextSeq: number): Uint8Array {
-  const seqs = [
-    [FIRST_SEQ_KEY, firstSeq],
-    [NEXT_SEQ_KEY, nextSeq],
-  ] as const;
-  const size = seqs.reduce((sum, [key, seq]) => sum + varintSize(key) + varintSize(seq), 0);
+  const size = SEQ_KEY_BYTES + varintSize(firstSeq) + varintSize(nextSeq);
   const bytes = Buffer.allocUnsafe(size);
-  seqs.reduce((at, [key, seq]) => putVarint(bytes, putVarint(bytes, at, key), seq), 0);
+  const at = putVarint(bytes, putVarint(bytes, 0, FIRST_SEQ_KEY), firstSeq);
+  putVarint(bytes, putVarint(bytes, at, NEXT_SEQ_KEY), nextSeq);
   return bytes;
 }
 
@@ -61,8 +61,12 @@ function encodeFields(fields: MessageInitShape<typeof TerminalSchema>): Uint8Arr
 }
 
 export function encodeGetTerminalResponse(terminal: Uint8Array): Uint8Array {
-  const { number } = GetTerminalResponseSchema.field.terminal;
-  return new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(terminal).finish();
+  const { length } = terminal;
+  const begin = varintSize(GET_TERMINAL_KEY) + varintSize(length);
+  const bytes = Buffer.allocUnsafe(begin + length);
+  putVarint(bytes, putVarint(bytes, 0, GET_TERMINAL_KEY), length);
+  bytes.set(terminal, begin);
+  return bytes;
 }
 
 export function encodeListTerminalsResponse(

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { linkLine } from '../../src/audit/chain.js';
+import { lineAfter } from '../../src/audit/chain.js';
 import type { Verdict } from '../../src/audit/chainCheck.js';
 import { isSigned } from '../../src/audit/checkpoint.js';
 import { readKeptHead } from '../../src/audit/keptHead.js';
@@ -188,7 +188,7 @@ describe('verify', () => {
 function forgedBefore(line: string): string {
   const { seq, prev } = JSON.parse(line);
   const body = JSON.stringify({ record: 'intent', time_ms: NOON, decision_id: 'forged' });
-  return linkLine({ seq: seq - 1, hash: prev }, body, { file: '', offset: 0 }).line;
+  return lineAfter({ seq: seq - 1, hash: prev }, body, { file: '', offset: 0 });
 }
 
 interface Tampering {

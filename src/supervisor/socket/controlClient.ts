@@ -9,7 +9,7 @@ import {
 import type { TerminalKey } from '../api.js';
 import { decodeFailure } from './failureCodec.js';
 import type { FrameSocket } from './frameSocket.js';
-import { encodeGet } from './getCodec.js';
+import { decodeUnchanged, encodeGet, type Unchanged } from './getCodec.js';
 import { PendingCalls } from './pendingCalls.js';
 import { MAX_WAITING_BYTES, unavailable, unsound } from './protocol.js';
 import { RecordMemory } from './recordMemory.js';
@@ -24,6 +24,8 @@ export type Values = { readonly [R in Result as R['case']]: R['value'] };
 export interface Sink {
   /** True when more answers follow. */
   result(result: Result): boolean;
+  /** Of a `get`: the one answer, where it is that. */
+  unchanged?(seqs: Unchanged): void;
   failed(error: GranttyError): void;
 }
 
@@ -39,7 +41,11 @@ export class ControlClient {
 
   constructor(frames: FrameSocket) {
     this.#frames = frames;
-    frames.receive((body) => this.#answer(fromBinary(ReplySchema, body)));
+    frames.receive((body) => {
+      const unchanged = decodeUnchanged(body);
+      if (unchanged === undefined) this.#answer(fromBinary(ReplySchema, body));
+      else this.#unchanged(unchanged);
+    });
     this.closed = frames.closed.then((failure) => {
       this.#lost = unavailable('the connection to the supervisor was lost', failure);
       for (const sink of this.#pending.clear()) sink.failed(this.#lost);
@@ -85,13 +91,15 @@ export class ControlClient {
   }
 
   /** The answer to a `get` of one who has that revision of the record; 0: none. @throws as `call` */
-  get(key: TerminalKey, known: number): Promise<Result> {
+  get(key: TerminalKey, known: number): Promise<Result | Unchanged> {
     return new Promise((resolve, failed) => {
       const result = (answer: Result) => {
         resolve(answer);
         return false;
       };
-      this.#start({ result, failed }, (id) => this.#frames.postBytes(encodeGet(id, key, known)));
+      this.#start({ result, failed, unchanged: resolve }, (id) =>
+        this.#frames.postBytes(encodeGet(id, key, known)),
+      );
     });
   }
 
@@ -144,6 +152,15 @@ export class ControlClient {
         failed: reject,
       });
     });
+  }
+
+  #unchanged(seqs: Unchanged): void {
+    this.#heard += 1;
+    const sink = this.#pending.get(seqs.id);
+    if (!sink) return;
+    if (!sink.unchanged) throw unsound('an answer to another call');
+    this.#pending.delete(seqs.id);
+    sink.unchanged(seqs);
   }
 
   #answer({ id, result }: Reply): void {

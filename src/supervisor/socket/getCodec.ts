@@ -50,6 +50,55 @@ export function encodeUnchanged(
   return bytes;
 }
 
+/** What one who has the record is told of a terminal that is as it was but for its seqs. */
+export interface Unchanged {
+  readonly case: 'unchanged';
+  readonly id: number;
+  readonly firstSeq: number;
+  readonly nextSeq: number;
+  readonly revision: number;
+}
+
+/** A body as `encodeUnchanged` makes it; undefined for any other, which the generated decoder reads. */
+export function decodeUnchanged(body: Uint8Array): Unchanged | undefined {
+  // From the end: there stand three doubles, and before them what has a size that is not fixed.
+  const begin = body.length - 3 * DOUBLE_BYTES;
+  const isIt =
+    begin >= MIN_HEAD_BYTES &&
+    begin <= MAX_HEAD_BYTES &&
+    body[0] === ID_KEY &&
+    body[begin - 2] === SNAPSHOT_KEY &&
+    body[begin - 1] === 3 * DOUBLE_BYTES &&
+    body[begin] === SNAPSHOT.firstSeq &&
+    body[begin + DOUBLE_BYTES] === SNAPSHOT.nextSeq &&
+    body[begin + 2 * DOUBLE_BYTES] === SNAPSHOT.revision;
+  if (!isIt) return undefined;
+  let id = 0;
+  for (let at = begin - 3; at > 0; at -= 1) {
+    const byte = body[at] ?? 0;
+    // Every byte but the last says that another follows.
+    if (byte >= 0x80 === (at === begin - 3)) return undefined;
+    id = id * 0x80 + (byte & 0x7f);
+  }
+  doubleBytes.set(body.subarray(begin));
+  const double = (index: number) => doubles.getFloat64(index * DOUBLE_BYTES + 1, true);
+  return {
+    case: 'unchanged',
+    id,
+    firstSeq: double(0),
+    nextSeq: double(1),
+    revision: double(2),
+  };
+}
+
+/** Keys and sizes around an id of one byte, and of five. */
+const MIN_HEAD_BYTES = 4;
+const MAX_HEAD_BYTES = 8;
+
+/** Where the doubles of one answer are read: a view of each body would be as much work as the rest. */
+const doubleBytes = new Uint8Array(3 * DOUBLE_BYTES);
+const doubles = new DataView(doubleBytes.buffer);
+
 /** A message with an id and one member of so many bytes, which is to be written from `begin` on. */
 function message(id: number, memberKey: number, size: number) {
   const whole = 1 + varintSize(id) + 1 + varintSize(size) + size;

@@ -59,6 +59,8 @@ export async function connectSupervisor(options: LinkOptions): Promise<Superviso
   return new SocketSupervisor(options, link, streams);
 }
 
+const NOBODY: TerminalSnapshot['attachments'] = [];
+
 class SocketSupervisor implements Supervisor {
   readonly #options: LinkOptions;
   readonly #link: ControlLink;
@@ -104,6 +106,11 @@ class SocketSupervisor implements Supervisor {
     const known = client.records.recall(key);
     const result = await client.get(key, known?.revision ?? 0);
     if (result.case === 'done') return undefined;
+    if (result.case === 'unchanged') {
+      const { revision, firstSeq, nextSeq } = result;
+      if (known?.revision !== revision) throw unsound('a revision that nobody has');
+      return { record: known.record, firstSeq, nextSeq, attachments: NOBODY };
+    }
     const value = resultOf(result, 'snapshot');
     const { revision } = value;
     const snapshot = decodeSnapshot(value, known?.record);

@@ -23,7 +23,11 @@ import {
 import type { CreateSpec, LiveItem, TerminalSnapshot } from '../../../src/supervisor/api.js';
 import { decodeItem, encodeItem, readOutput } from '../../../src/supervisor/socket/eventCodec.js';
 import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
-import { encodeGet, encodeUnchanged } from '../../../src/supervisor/socket/getCodec.js';
+import {
+  decodeUnchanged,
+  encodeGet,
+  encodeUnchanged,
+} from '../../../src/supervisor/socket/getCodec.js';
 import {
   decodeAck,
   decodeChunk,
@@ -414,9 +418,9 @@ describe('the question for a terminal, and the answer that nothing has changed',
         expect(length).toBe(bytes.length - (offset ?? 0));
         const value = { firstSeq, nextSeq, revision };
         const result = { case: 'snapshot', value } as const;
-        expect(fromBinary(ReplySchema, bytes.subarray(offset ?? 0))).toEqual(
-          create(ReplySchema, { id: number, result }),
-        );
+        const body = bytes.subarray(offset ?? 0);
+        expect(fromBinary(ReplySchema, body)).toEqual(create(ReplySchema, { id: number, result }));
+        expect(decodeUnchanged(body)).toEqual({ case: 'unchanged', id: number, ...value });
       }),
     );
   });
@@ -424,5 +428,15 @@ describe('the question for a terminal, and the answer that nothing has changed',
   it('is left to the generated codec where there is more to say', () => {
     const snapshot = { record: {} as TerminalRecord, firstSeq: 1, nextSeq: 2, attachments: [] };
     expect(encodeUnchanged(1, { ...snapshot, paused: 'log-quota' }, 3)).toBeUndefined();
+    const others = [
+      { case: 'snapshot', value: { firstSeq: 1, nextSeq: 2, paused: 'log-quota', revision: 3 } },
+      { case: 'snapshot', value: { firstSeq: 1, nextSeq: 2 } },
+      { case: 'done', value: {} },
+    ] as const;
+    for (const result of others) {
+      const reply = create(ReplySchema, { id: 1, result });
+      expect(decodeUnchanged(toBinary(ReplySchema, reply))).toBeUndefined();
+    }
+    expect(decodeUnchanged(new Uint8Array())).toBeUndefined();
   });
 });
