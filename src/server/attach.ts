@@ -91,7 +91,6 @@ export function attach(context: ServerContext): AttachHandler {
   };
 }
 
-/** @throws FIELD_INVALID when something else comes first, or nothing in time */
 /** As long as those that were given out (a UUID), and no longer. */
 const MAX_ATTACHMENT_ID_LENGTH = 36;
 
@@ -100,6 +99,7 @@ function parseAttachmentId(text: string): string {
   throw fieldInvalid('open.attachment_id', 'must be one that `started` gave');
 }
 
+/** @throws FIELD_INVALID when something else comes first, or nothing in time */
 async function openFrame(
   incoming: AsyncIterator<AttachRequest>,
   clock: Clock,

@@ -146,8 +146,8 @@ export class Delivery implements LiveSink {
     this.#log ??= await openLog();
     // Encoded where they are read, so that an output has no other memory than its message.
     const encode = (event: TerminalEvent) => encodeEvent(event);
-    for await (const events of this.#log.readAs(this.#cursor + 1, last, encode, over)) {
-      for (const event of events) {
+    for await (const { items, lastSeq } of this.#log.readAs(before + 1, last, encode, over)) {
+      for (const event of items) {
         while (out.pendingBytes > MAX_PENDING_BYTES && this.#mayGoOn()) {
           await out.drained(LOW_PENDING_BYTES);
         }
@@ -155,6 +155,7 @@ export class Delivery implements LiveSink {
         this.#send(event);
         event.loan?.release();
       }
+      this.#cursor = lastSeq;
       if (!standing.holds()) return;
     }
     // What was announced has been written: a gap would be told as if it were not one.

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ExitEvent, TerminalEvent } from '../core/event.js';
 import { withAppendBuffer } from './appendBuffers.js';
 import { EventLine } from './eventCodec.js';
-import { openOrCreate, type WrittenFile } from './files.js';
+import { openOrCreate } from './files.js';
 import { LogIndex } from './logIndex.js';
 import {
   beginWriting,
@@ -17,6 +17,7 @@ import { removePart, sealPart, unsealPart } from './logParts.js';
 import type { LogState } from './logRepair.js';
 import { EVENTS_FILE, INDEX_FILE } from './paths.js';
 import type { StoreLog } from './storeLog.js';
+import type { WrittenFile } from './writtenFile.js';
 
 export interface EventLogOptions {
   readonly log?: StoreLog;

@@ -4,9 +4,7 @@ import {
   closeSync,
   constants,
   fchownSync,
-  fdatasync,
   fsync,
-  ftruncate,
   lstatSync,
   mkdirSync,
   openSync,
@@ -113,29 +111,18 @@ export async function createPrivate(path: string): Promise<FileHandle> {
   }
 }
 
-/** A file while it is written; its owner closes it, once. */
-export type WrittenFile = Pick<FileHandle, 'fd' | 'truncate' | 'datasync' | 'close'>;
-
-const truncated = promisify(ftruncate);
-const contentToDisk = promisify(fdatasync);
-
-/** As `createPrivate`, at once: see `writeFileAtomic`. */
-export function createPrivateNow(path: string): WrittenFile {
+/** A descriptor of such a file, made at once: see `writeFileAtomic`. */
+export function createNow(path: string): number {
   const fd = openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
   try {
     const owner = ownerAbove(path);
     if (owner) fchownSync(fd, owner.uid, owner.gid);
+    return fd;
   } catch (error) {
     closeSync(fd);
     unlinkSync(path);
     throw error;
   }
-  return {
-    fd,
-    truncate: (length) => truncated(fd, length),
-    datasync: () => contentToDisk(fd),
-    close: async () => closeSync(fd),
-  };
 }
 
 /** Reads a whole file of ours; one that is larger than `maxBytes` is refused. */
@@ -169,11 +156,9 @@ export async function writeFileAtomic(
 ): Promise<void> {
   const { sync = true } = options;
   const temporary = join(dirname(path), `${TEMPORARY_PREFIX}${basename(path)}-${uniqueEnding()}`);
-  const file = openSync(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+  const file = createNow(temporary);
   try {
     try {
-      const owner = ownerAbove(path);
-      if (owner) fchownSync(file, owner.uid, owner.gid);
       writeFileSync(file, data);
       if (sync) await toDisk(file);
     } finally {

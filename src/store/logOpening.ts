@@ -1,17 +1,12 @@
 /** What a writer finds when it opens a log: its parts, its index, and events.jsonl made sound. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  createPrivateNow,
-  openOrCreate,
-  openRegular,
-  requireDirectory,
-  type WrittenFile,
-} from './files.js';
+import { openOrCreate, openRegular, requireDirectory } from './files.js';
 import { durablePlace, LogIndex } from './logIndex.js';
 import { sealedParts } from './logParts.js';
 import { type LogState, setAside, soundPrefix, stateBefore, verifiedPlace } from './logRepair.js';
 import { EVENTS_FILE, INDEX_FILE, sealedEventsFile } from './paths.js';
+import { createWritten, type WrittenFile } from './writtenFile.js';
 
 export interface SealedPart {
   readonly firstSeq: number;
@@ -70,7 +65,7 @@ export async function openForWriting(dir: string): Promise<OpenedLog> {
 
 /** Makes events.jsonl in a directory that was just made. The same holds as of `openForWriting`. */
 export async function beginWriting(dir: string): Promise<OpenedLog> {
-  const handle = createPrivateNow(join(dir, EVENTS_FILE));
+  const handle = createWritten(join(dir, EVENTS_FILE));
   const index = LogIndex.empty(join(dir, INDEX_FILE));
   const state = { nextSeq: 1, lastTimeMicros: 0, lastExit: undefined };
   return { handle, index, sealed: [], end: 0, firstSeq: undefined, state, repaired: undefined };

@@ -1,10 +1,11 @@
-import { readdir, readlink, rename } from 'node:fs/promises';
+import { appendFile, readdir, readlink, rename } from 'node:fs/promises';
+import { join } from 'node:path';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
 import { GranttyError } from '../../src/core/errors.js';
 import type { Name } from '../../src/core/names.js';
 import { ClosingReason, Until } from '../../src/gen/public/grantty/v1/stream_pb.js';
-import { resourceDir } from '../../src/store/paths.js';
+import { EVENTS_FILE, resourceDir } from '../../src/store/paths.js';
 import type { FakeTerminal } from '../support/fakeSupervisor.js';
 import { detailsOf, Harness, terminals } from './harness.js';
 import { eventsOf, kindsOf, range, seqsOf, textOf } from './streams.js';
@@ -54,6 +55,21 @@ describe('Watch', () => {
         lastSeq: 4n,
       });
       expect(stream.error).toBeUndefined();
+    });
+
+    it('passes over what is of a type that it does not know, at the end of the log too', async () => {
+      await terminal.print('one');
+      const events = join(resourceDir(harness.stateDir, terminal.record), EVENTS_FILE);
+      await appendFile(events, '{"seq":2,"ts":1,"type":"pty.mark"}\n');
+      terminal.nextSeq = 3;
+      const position = { logEpoch: 0, afterSeq: 1n };
+      for (const start of [undefined, { case: 'after', value: position }]) {
+        const stream = watch({ follow: false, ...(start && { start }) });
+        const all = await stream.rest();
+        expect(textOf(all)).toBe(start ? '' : 'one');
+        expect(eventsOf(all, 'closing')[0]).toMatchObject({ lastSeq: 2n });
+        expect(stream.error).toBeUndefined();
+      }
     });
 
     it('delivers all of a terminal that ended before anybody watched', async () => {

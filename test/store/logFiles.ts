@@ -95,7 +95,10 @@ export async function makeAll(
 ): Promise<TerminalEvent[]> {
   await using reader = await LogReader.open(dir);
   const events: TerminalEvent[] = [];
-  for await (const batch of reader.readAs(fromSeq, throughSeq, kept)) events.push(...batch);
+  for await (const { items, lastSeq } of reader.readAs(fromSeq, throughSeq, kept)) {
+    expect(lastSeq).toBeGreaterThanOrEqual(items.at(-1)?.seq ?? fromSeq);
+    events.push(...items);
+  }
   return events;
 }
 

@@ -17,6 +17,12 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface Made<T> {
+  readonly items: readonly T[];
+  /** Of the last event up to here, which may be of a type that is not known: nothing is made of that. */
+  readonly lastSeq: number;
+}
+
 /**
  * Many of them are cheap: one holds a descriptor while it is read and nothing while it is not, and
  * a buffer only for the time of one read. Iterations may go on side by side. A last line without
@@ -82,23 +88,30 @@ export class LogReader implements AsyncDisposable {
   ): AsyncGenerator<TerminalEvent[], void, undefined> {
     const { batchBytes = LINE_BUFFER_BYTES, signal } = options;
     const batch = (stand: Stand) => readBatch(stand, throughSeq, batchBytes);
-    yield* this.#batches(fromSeq, throughSeq, signal, batch);
+    for await (const { items } of this.#batches(fromSeq, throughSeq, signal, batch)) {
+      if (items.length > 0) yield items;
+    }
   }
 
-  /** As `read`, but gives what `make` makes of each event, whose data are valid only during the call. */
+  /**
+   * As `read`, but gives what `make` makes of each event, whose data are valid only during the call, and
+   * how far that goes.
+   */
   async *readAs<T>(
     fromSeq: number,
     throughSeq: number,
     make: (event: TerminalEvent) => T,
     signal?: AbortSignal,
-  ): AsyncGenerator<T[], void, undefined> {
+  ): AsyncGenerator<Made<T>, void, undefined> {
     const batch = ({ part, place }: Stand) =>
       withLineBuffer(async (buffer) => {
         const { bytesRead } = await part.handle.read(buffer, 0, buffer.length, place.offset);
         const { passage, next } = readPassage(buffer.subarray(0, bytesRead), place, throughSeq);
         return { items: passage.events.map((event) => make(event)), next };
       });
-    yield* this.#batches(fromSeq, throughSeq, signal, batch);
+    for await (const { items, next } of this.#batches(fromSeq, throughSeq, signal, batch)) {
+      yield { items, lastSeq: next.seq - 1 };
+    }
   }
 
   async *#batches<T>(
@@ -106,14 +119,14 @@ export class LogReader implements AsyncDisposable {
     throughSeq: number,
     signal: AbortSignal | undefined,
     batch: (stand: Stand) => Promise<Batch<T>>,
-  ): AsyncGenerator<T[], void, undefined> {
+  ): AsyncGenerator<Batch<T>, void, undefined> {
     for await (const stand of this.#stands(fromSeq, throughSeq, signal)) {
       while (stand.place.seq <= throughSeq) {
         signal?.throwIfAborted();
-        const { items, next } = await batch(stand);
-        if (next.offset === stand.place.offset) break;
-        this.#moveOn(stand, next);
-        if (items.length > 0) yield items;
+        const read = await batch(stand);
+        if (read.next.offset === stand.place.offset) break;
+        this.#moveOn(stand, read.next);
+        yield read;
       }
     }
   }
