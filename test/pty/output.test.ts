@@ -131,7 +131,9 @@ describe('output of a terminal', () => {
   });
 
   it('ends two seconds after the exit when a background process never stops printing', async () => {
-    const { pty, output } = openScript('echo first; trap "" HUP; yes & sleep 0.2');
+    const { pty, output, seen } = openScript('echo first; trap "" HUP; yes & read line');
+    await seen('y\r\n');
+    await pty.send(Buffer.from('\n'), () => undefined);
     const begin = performance.now();
     expect(await pty.exit).toEqual({ exitCode: 0, drained: false });
     expect(performance.now() - begin).toBeGreaterThan(1_900);

@@ -20,10 +20,10 @@ describe('the tree of a terminal', () => {
     const { pty, marks, seen } = openScript(`
       sleep 60 & echo child=$!
       setsid sleep 61 & echo leader=$!
-      (setsid sh -c 'sleep 62 & echo orphan=$!' &)
+      echo $(setsid sh -c 'sleep 62 >&2 & echo orphan=$!')
       (nohup sleep 63 >/dev/null 2>&1 & echo nohup=$!)
       setsid env -i sleep 64 & echo nameless=$!
-      sleep 0.2; echo ready; wait`);
+      echo ready; wait`);
     const { child, leader, orphan, nohup, nameless } = pidsIn(await seen('ready'));
     await eventually(() => readProcess(orphan ?? 0)?.comm === 'sleep');
     const tree = (await findTree(marks)).map(({ pid }) => pid);
@@ -42,9 +42,10 @@ describe('the tree of a terminal', () => {
 
   it('is found by the mark alone when all else is gone', async () => {
     const { pty, marks, seen } = openScript(
-      '(setsid sh -c \'trap "" HUP; sleep 60 & echo orphan=$! ready\' &); sleep 0.2',
+      '(setsid sh -c \'trap "" HUP; sleep 60 & echo orphan=$! ready\' &); read line',
     );
     const { orphan } = pidsIn(await seen('ready'));
+    await pty.send(Buffer.from('\n'), () => undefined);
     await pty.exit;
     pty.close();
     for (const isOurs of [false, true]) {

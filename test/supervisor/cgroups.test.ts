@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { Cgroups, limitFiles } from '../../src/pty/cgroup.js';
 import { readProcess } from '../../src/pty/processTable.js';
 import type { Isolation } from '../../src/supervisor/isolation.js';
-import { createSpec, eventsUntilExit, lease, name, startRegistry } from '../support/registry.js';
+import {
+  createSpec,
+  eventsUntilExit,
+  lease,
+  name,
+  outputOf,
+  startRegistry,
+} from '../support/registry.js';
 import { skipAloud } from '../support/skipAloud.js';
 
 const mount = /^\S+ \S+ \S+ \/ (\S+) .*- cgroup2 /m.exec(
@@ -63,8 +70,9 @@ describe('control groups', () => {
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name);
 
-  // It has left the session, the family and the environment: a scan does not find it.
-  const ESCAPE = '(setsid env -i /bin/sh -c "sleep 1000; :" &); sleep 0.3; echo ready; sleep 1000';
+  // They have left the session, the family and the environment: a scan does not find them.
+  const ESCAPE =
+    "read go; (setsid env -i /bin/sh -c 'sleep 1000 & echo $$ $! away; wait' &); exec sleep 1000";
 
   it.each([
     ['by-uid', true],
@@ -82,13 +90,20 @@ describe('control groups', () => {
       const spec = { ...made, tuple: { ...made.tuple, owner: name('1000') } };
       await supervisor.create(spec);
       const stop = new AbortController();
-      const { items, nextSeq } = await supervisor.openOutput(spec.tuple, stop.signal);
-      if (nextSeq === 1) for await (const item of items) if (item.kind === 'events') break;
+      const { items } = await supervisor.openOutput(spec.tuple, stop.signal);
+      await supervisor.write(spec.tuple, { data: Buffer.from('\n'), lease });
+      let printed = '';
+      for await (const item of items) {
+        if (item.kind === 'events') printed += outputOf(item.events).toString();
+        if (printed.includes('away')) break;
+      }
       stop.abort();
+      const away = printed.trim().split(' ').slice(0, 2);
       const [group] = await groups();
       const procs = join(parent, 'grantty-terminals', group ?? '', 'cgroup.procs');
       const inside = readFileSync(procs, 'latin1').trim().split('\n');
-      expect(inside.length).toBeGreaterThanOrEqual(4);
+      expect(inside).toHaveLength(3);
+      expect(inside).toEqual(expect.arrayContaining(away));
       const ended = eventsUntilExit(supervisor, spec.tuple);
       const result = await supervisor.kill(spec.tuple, { lease });
       expect(result).toMatchObject({ survivors: [], quiescent: true, certain });
