@@ -221,8 +221,9 @@ describe('a disk that is full while output flows (case 30)', () => {
     const stateDir = join(disk.path, 'state');
     await using _audit = await auditDisk(stateDir);
     await using scene = await Scene.start(stateDir);
-    await scene.write('flood', '\n');
+    // Before the flood, which would fit the disk if it were quicker.
     await disk.fill('fill');
+    await scene.write('flood', '\n');
     await scene.untilUnwritable('flood');
     expect(await scene.get('flood')).toMatchObject({ paused: PauseReason.LOG_UNWRITABLE });
     const { refused, failure } = await scene.createUntil('SUPERVISOR_UNAVAILABLE');
