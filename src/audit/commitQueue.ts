@@ -51,10 +51,17 @@ export interface Keeper {
   recovered(): void;
 }
 
+/** Who hears what became of a record; neither may throw. */
+export interface Settle {
+  /** As durable as was asked: the lines of the record, or none when they are in the reserve. */
+  resolve(lines: readonly string[]): void;
+  /** AUDIT_UNAVAILABLE, and the record may be missing. */
+  reject(error: unknown): void;
+}
+
 interface Entry {
   readonly item: Item;
-  resolve(lines: readonly string[]): void;
-  reject(error: unknown): void;
+  readonly settle: Settle;
 }
 
 export class CommitQueue {
@@ -82,15 +89,20 @@ export class CommitQueue {
    * @throws AUDIT_UNAVAILABLE, and the record may be missing
    */
   append(item: Item): Promise<readonly string[]> {
-    if (this.#closed) return Promise.reject(unavailable('the audit trail is closed'));
-    if (this.#queue.length >= MAX_QUEUED && !item.reserved) {
-      return Promise.reject(unavailable('too many audit records wait for the disk'));
-    }
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ item, resolve, reject });
+    return new Promise((resolve, reject) => this.put(item, { resolve, reject }));
+  }
+
+  /** As `append`, without a promise: most records are one of many for which nobody waits by themselves. */
+  put(item: Item, settle: Settle): void {
+    if (this.#closed) {
+      settle.reject(unavailable('the audit trail is closed'));
+    } else if (this.#queue.length >= MAX_QUEUED && !item.reserved) {
+      settle.reject(unavailable('too many audit records wait for the disk'));
+    } else {
+      this.#queue.push({ item, settle });
       if (item.patient) this.#writeSoon();
       else this.#writeNow();
-    });
+    }
   }
 
   /** Takes no more; resolves when all that was taken has been settled. */
@@ -160,21 +172,21 @@ export class CommitQueue {
   }
 
   async #appendAll(batch: readonly Entry[]): Promise<readonly (readonly string[])[]> {
-    const composed = batch.map(({ item }) => item.compose());
-    const lines = await this.#orLost(this.ledger.append(composed.flat()));
-    let from = 0;
-    return composed.map((drafts) => {
-      const own = lines.slice(from, from + drafts.length);
-      from += drafts.length;
-      return own;
-    });
+    const drafts: Draft[] = [];
+    const ends: number[] = [];
+    for (const { item } of batch) {
+      for (const draft of item.compose()) drafts.push(draft);
+      ends.push(drafts.length);
+    }
+    const lines = await this.#orLost(this.ledger.append(drafts));
+    return ends.map((end, index) => lines.slice(ends[index - 1] ?? 0, end));
   }
 
   #settle(batch: readonly Entry[], lines: readonly (readonly string[])[]): void {
     batch.forEach((entry, index) => {
       const own = lines[index] ?? [];
       if (entry.item.durability === 'synced') this.#unsynced.push([entry, own]);
-      else entry.resolve(own);
+      else entry.settle.resolve(own);
     });
     if (this.#unsynced.length > 0) this.#syncing ??= this.#sync();
   }
@@ -186,10 +198,10 @@ export class CommitQueue {
       this.#unsynced = [];
       try {
         await this.ledger.sync();
-        for (const [entry, lines] of waiting) entry.resolve(lines);
+        for (const [{ settle }, lines] of waiting) settle.resolve(lines);
       } catch (error) {
         this.#failed(error);
-        for (const [entry] of waiting) entry.reject(unavailable('the disk failed', error));
+        for (const [{ settle }] of waiting) settle.reject(unavailable('the disk failed', error));
       }
     }
     this.#syncing = undefined;
@@ -215,20 +227,20 @@ export class CommitQueue {
   }
 
   async #fallBack(batch: readonly Entry[], cause: unknown): Promise<void> {
-    for (const entry of batch) {
-      if (!entry.item.reserved)
-        entry.reject(unavailable(`the audit trail cannot be written${why(cause)}`, cause));
+    for (const { item, settle } of batch) {
+      if (!item.reserved)
+        settle.reject(unavailable(`the audit trail cannot be written${why(cause)}`, cause));
     }
     const reserved = batch.filter(({ item }) => item.reserved);
     if (reserved.length === 0) return;
     try {
       const drafts = reserved.flatMap(({ item }) => item.compose());
       await this.#orLost(this.ledger.appendToReserve(drafts));
-      for (const entry of reserved) entry.resolve([]);
+      for (const { settle } of reserved) settle.resolve([]);
     } catch (error) {
-      for (const entry of reserved) {
+      for (const { settle } of reserved) {
         const what = `neither the audit trail nor its reserve can be written${why(error)}`;
-        entry.reject(unavailable(what, error));
+        settle.reject(unavailable(what, error));
       }
     }
   }

@@ -9,7 +9,7 @@ import { type ChangeRecord, type PolicyChange, writeChange, writePolicy } from '
 import { type CheckpointKey, openCheckpointKey } from './checkpoint.js';
 import { Checkpoints } from './checkpoints.js';
 import { Coalescer, type Counted, writeCounted } from './coalescer.js';
-import { CommitQueue } from './commitQueue.js';
+import { CommitQueue, type Item, type Settle } from './commitQueue.js';
 import { fieldFilter, type OmittableField } from './fieldFilter.js';
 import { durabilityOf, floodOf, mayUseReserve } from './handling.js';
 import { Ledger } from './ledger.js';
@@ -85,6 +85,16 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
   /** Outcomes and counts that could not be written and have not been told yet. */
   #lost = 0;
   readonly #checkpoints: Checkpoints;
+  /** What becomes of records that nobody waits for. */
+  readonly #unawaited: Settle = {
+    resolve: (lines) => {
+      this.#catchUp();
+      this.#written(lines);
+    },
+    reject: () => {
+      this.#lost += 1;
+    },
+  };
   #begun = false;
   #sealed = false;
 
@@ -141,22 +151,30 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
     this.#checkpoints.start();
   }
 
-  async intent(record: IntentRecord): Promise<string> {
-    const flood = floodOf(record);
-    if (flood) {
-      const coalescer = flood.kind === 'input' ? this.#input : this.#strangers;
-      const countedUnder = coalescer.absorb(flood.key, record);
-      if (countedUnder !== undefined) return countedUnder;
-    }
-    const reserved = mayUseReserve(record);
-    const lines = await this.#queue.append({
-      compose: () => this.#introduced(record.principal, record, () => this.#intent(record)),
-      durability: durabilityOf(record),
-      reserved,
+  intent(record: IntentRecord): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const flood = floodOf(record);
+      if (flood) {
+        const coalescer = flood.kind === 'input' ? this.#input : this.#strangers;
+        const countedUnder = coalescer.absorb(flood.key, record);
+        if (countedUnder !== undefined) {
+          resolve(countedUnder);
+          return;
+        }
+      }
+      const reserved = mayUseReserve(record);
+      const item: Item = {
+        compose: () => this.#introduced(record.principal, record, () => this.#intent(record)),
+        durability: durabilityOf(record),
+        reserved,
+      };
+      const written = (lines: readonly string[]) => {
+        if (reserved && lines.length === 0) this.#keep(record.decisionId);
+        this.#written(lines);
+        resolve(record.decisionId);
+      };
+      this.#queue.put(item, { resolve: written, reject });
     });
-    if (reserved && lines.length === 0) this.#keep(record.decisionId);
-    this.#written(lines);
-    return record.decisionId;
   }
 
   outcome(record: OutcomeRecord): void {
@@ -243,22 +261,8 @@ export class FileTrail implements AuditTrail, AsyncDisposable {
 
   /** Writes what nobody waits for. What cannot be written is counted. */
   #background(draft: () => string, reserved: boolean): void {
-    this.#queue
-      .append({
-        compose: () => [draft()],
-        durability: 'written',
-        reserved,
-        patient: true,
-      })
-      .then(
-        (lines) => {
-          this.#catchUp();
-          this.#written(lines);
-        },
-        () => {
-          this.#lost += 1;
-        },
-      );
+    const compose = () => [draft()];
+    this.#queue.put({ compose, durability: 'written', reserved, patient: true }, this.#unawaited);
   }
 
   /** Once there is room again, the trail says what it lacks. */

@@ -30,6 +30,8 @@ export class Ledger {
   /** Lines in the reserve that the file has not got: until it has, nothing may be appended to it. */
   #pending: { from: number; to: number };
   #syncing: Promise<void> = Promise.resolve();
+  /** The last second that was seen to belong into the file that was open then. */
+  #inTime: { readonly second: number; readonly current: object } | undefined;
   /** Where lines are put together; only one append is under way. */
   #linked: Buffer = Buffer.allocUnsafeSlow(KEPT_BYTES);
 
@@ -85,7 +87,14 @@ export class Ledger {
 
   /** Whether lines of this time belong into a file that is not open yet. The clock may step back. */
   isDue(timeMs: number): boolean {
-    return this.current === undefined || dayFile(timeMs) > this.current.name;
+    const { current } = this;
+    if (current === undefined) return true;
+    // Once for each second: the name of a day takes as long as half a record.
+    const second = Math.floor(timeMs / 1000);
+    if (this.#inTime?.second === second && this.#inTime.current === current) return false;
+    if (dayFile(timeMs) > current.name) return true;
+    this.#inTime = { second, current };
+    return false;
   }
 
   /**

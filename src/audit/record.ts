@@ -132,7 +132,7 @@ export function writeIntent(record: IntentRecord, grantHash?: string): Written {
 
 /**
  * The text of `writeIntent`, to the byte, at a fraction of the cost: one is made for every decision,
- * and what it says of a principal is put together once. Free text goes through JSON.stringify.
+ * and what it says of a principal is put together once.
  */
 export function intentText(record: IntentRecord, grantHash?: string): string {
   const { principal, peer, target, considered, policy } = record;
@@ -143,15 +143,15 @@ export function intentText(record: IntentRecord, grantHash?: string): string {
     `,"rpc":${text(record.rpc)}` +
     member('frame', record.frame) +
     member('action', record.action) +
-    (target === undefined ? '' : `,"target":${text(writeTarget(target))}`) +
+    (target === undefined ? '' : `,"target":${targetText(target)}`) +
     `,"decision":"${record.decision}"` +
     member('reason', record.reason) +
     member('grant', record.grantId) +
     member('grant_hash', grantHash) +
-    `,"considered":${considered.length === 0 ? '[]' : text(considered.map(writeConsidered))}` +
+    `,"considered":${considered.length === 0 ? '[]' : json(considered.map(writeConsidered))}` +
     (policy === undefined
       ? ''
-      : `,"policy":{"hash":${text(policy.hash)},"ids":${text(policy.ids)}}`) +
+      : `,"policy":{"hash":${text(policy.hash)},"ids":[${policy.ids.map(text).join(',')}]}`) +
     `${member('input_bytes', record.inputBytes)}}`
   );
 }
@@ -163,19 +163,33 @@ function principalText(principal: AuditPrincipal): string {
   if (written === undefined) {
     const { actors, lineage } = principal;
     written =
-      `,"principal":${text(writePrincipal(principal))}` +
-      `,"actors":${text(actors)},"lineage":${text(lineage.map(writeTokenName))}`;
+      `,"principal":${json(writePrincipal(principal))}` +
+      `,"actors":${json(actors)},"lineage":${json(lineage.map(writeTokenName))}`;
     principalTexts.set(principal, written);
   }
   return written;
 }
 
-function text(value: unknown): string {
+function targetText({ owner, agent, session, id }: AuditTarget): string {
+  const names = member('agent', agent) + member('session', session);
+  return `{"owner":${text(owner)}${names},"terminal":${text(id)}}`;
+}
+
+function json(value: unknown): string {
   return JSON.stringify(value);
 }
 
-function member(name: string, value: unknown): string {
-  return value === undefined ? '' : `,"${name}":${text(value)}`;
+/** Printable ASCII but for what JSON escapes of it: almost every name, id and hash. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
+/** As JSON.stringify writes it; to see that there is nothing to escape takes less than to look for it. */
+function text(value: string): string {
+  return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
+}
+
+function member(name: string, value: string | number | undefined): string {
+  if (value === undefined) return '';
+  return `,"${name}":${typeof value === 'string' ? text(value) : json(value)}`;
 }
 
 /** An outcome as it is written. */

@@ -40,11 +40,7 @@ export function keyOf(
   reads: ReadonlySet<TerminalPart> = allParts,
 ): string {
   const { target, launch } = access;
-  return JSON.stringify([
-    principal.issuer,
-    principal.subject,
-    principal.clientId,
-    principal.actors,
+  const rest = JSON.stringify([
     peer.address,
     peer.provesPossession,
     access.action,
@@ -57,6 +53,20 @@ export function keyOf(
     access.signalBytes,
     launch && [launch.command, launch.cwd, launch.envNames],
   ]);
+  // JSON has no raw newline.
+  return `${principalText(principal)}\n${rest}`;
+}
+
+const principalTexts = new WeakMap<PolicyPrincipal, string>();
+
+function principalText(principal: PolicyPrincipal): string {
+  let text = principalTexts.get(principal);
+  if (text === undefined) {
+    const { issuer, subject, clientId, actors } = principal;
+    text = JSON.stringify([issuer, subject, clientId, actors]);
+    principalTexts.set(principal, text);
+  }
+  return text;
 }
 
 interface Entity {

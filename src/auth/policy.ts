@@ -7,6 +7,7 @@ export interface PolicyRequest {
   readonly peer: PolicyPeer;
 }
 
+/** Never changes: what is made of it is made once. */
 export interface PolicyPrincipal {
   readonly issuer: string;
   readonly subject: string;

@@ -63,14 +63,11 @@ export class TokenVerifier {
    * @throws TOKEN_INVALID, TOKEN_EXPIRED, KEYS_UNAVAILABLE; no message quotes the token
    */
   async verify(token: string): Promise<VerifiedToken> {
+    const known = this.recall(token);
+    if (known !== undefined) return known;
+
     const { clock } = this.#options;
     const hash = hashOf('sha256', token, 'hex');
-    const known = this.#recall(hash);
-    if (known !== undefined) {
-      this.#ceilingOf(known);
-      return checkTimes(known, clock());
-    }
-
     const { epoch } = this;
     const verified = await this.#verifyAfresh(token, hash);
     if (this.epoch !== epoch) return this.verify(token);
@@ -79,14 +76,19 @@ export class TokenVerifier {
     return verified;
   }
 
-  #recall(hash: string): VerifiedToken | undefined {
-    if (this.#cacheEpoch !== this.epoch) {
+  /** As `verify`, at once; undefined where the token is not remembered. @throws as `verify` */
+  recall(token: string): VerifiedToken | undefined {
+    const { epoch } = this;
+    if (this.#cacheEpoch !== epoch) {
       this.#cache.clear();
-      this.#cacheEpoch = this.epoch;
+      this.#cacheEpoch = epoch;
     }
-    const found = this.#cache.get(hash);
-    const isFresh = found && Math.abs(this.#options.clock() - found.verifiedAt) < MAX_CACHE_AGE_MS;
-    return isFresh ? found.token : undefined;
+    const found = this.#cache.get(hashOf('sha256', token, 'hex'));
+    if (found === undefined) return undefined;
+    const now = this.#options.clock();
+    if (Math.abs(now - found.verifiedAt) >= MAX_CACHE_AGE_MS) return undefined;
+    this.#ceilingOf(found.token);
+    return checkTimes(found.token, now);
   }
 
   async #verifyAfresh(token: string, hash: string): Promise<VerifiedToken> {

@@ -8,7 +8,7 @@ import type { LeaseBook } from './leaseBook.js';
 import type { Peer } from './peer.js';
 
 export interface Authenticator {
-  readonly tokens: Pick<TokenVerifier, 'verify' | 'epoch'>;
+  readonly tokens: Pick<TokenVerifier, 'recall' | 'verify' | 'epoch'>;
   readonly revocations: Revocations;
   readonly leases: LeaseBook;
   readonly pop: ProofMode;
@@ -21,13 +21,26 @@ export interface Credentials {
   readonly peer: Peer;
 }
 
-/** @throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, POP_MISMATCH, GRANT_REVOKED, KEYS_UNAVAILABLE */
-export async function authenticate(
-  { tokens, revocations, leases, pop, clock }: Authenticator,
+/**
+ * A promise only for a token that is not remembered.
+ * @throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, POP_MISMATCH, GRANT_REVOKED, KEYS_UNAVAILABLE
+ */
+export function authenticate(
+  authenticator: Authenticator,
   { credentials, peer }: Credentials,
-): Promise<VerifiedToken> {
+): VerifiedToken | Promise<VerifiedToken> {
   const text = typeof credentials === 'string' ? credentials : bearerToken(credentials);
-  const token = await tokens.verify(text);
+  const known = authenticator.tokens.recall(text);
+  if (known !== undefined) return accepted(authenticator, known, peer);
+  const verified = authenticator.tokens.verify(text);
+  return verified.then((token) => accepted(authenticator, token, peer));
+}
+
+function accepted(
+  { revocations, leases, pop, clock }: Authenticator,
+  token: VerifiedToken,
+  peer: Peer,
+): VerifiedToken {
   checkProof(token, peer.certificate?.thumbprint, pop);
   const { certificate } = peer;
   if (provesPossession(token, pop) && certificate && certificate.notAfter <= clock.now()) {
@@ -47,15 +60,16 @@ export function endOf({ pop }: Authenticator, token: VerifiedToken, { certificat
   return provesPossession(token, pop) && certificate ? Math.min(end, certificate.notAfter) : end;
 }
 
-/** RFC 6750, 2.1: the scheme in any case, one space, the token. */
-const BEARER = /^bearer ([A-Za-z0-9._~+/-]+=*)$/i;
+/** RFC 6750, 2.1: the scheme in any case, one space, the token; who verifies that looks at its form. */
+const BEARER = /^bearer /i;
 
 /** The token in a call's `authorization` headers. */
 export function bearerToken(values: readonly string[]): string {
   if (values.length === 0) {
     throw new GranttyError('TOKEN_MISSING', 'send metadata "authorization: Bearer <token>"');
   }
-  const token = values.length === 1 ? BEARER.exec(values[0] ?? '')?.[1] : undefined;
-  if (token !== undefined) return token;
+  const [value] = values;
+  const isOne = values.length === 1 && value !== undefined && BEARER.test(value);
+  if (isOne) return value.slice('bearer '.length);
   throw new GranttyError('TOKEN_INVALID', 'metadata "authorization" must be one "Bearer <token>"');
 }

@@ -3,6 +3,7 @@
  * else in the server decides anything.
  */
 import { inputCharges } from '../auth/budgets.js';
+import type { PolicyPrincipal } from '../auth/policy.js';
 import { provesPossession } from '../auth/proof.js';
 import type { VerifiedToken } from '../auth/token.js';
 import type { AccessRequest } from '../core/access.js';
@@ -33,10 +34,12 @@ export async function authorize(gate: Gate, caller: Caller, ask: Ask): Promise<P
 }
 
 async function decide(gate: Gate, caller: Caller, ask: Ask, draft: DecisionDraft): Promise<Permit> {
-  const token = await authenticate(gate, caller);
+  const known = authenticate(gate, caller);
+  const token = known instanceof Promise ? await known : known;
   draft.token = token;
 
-  const { target, terminal } = await resolve(gate, token, ask, draft);
+  const resolved = resolve(gate, token, ask, draft);
+  const { target, terminal } = resolved instanceof Promise ? await resolved : resolved;
 
   const covered = cover(gate, token, ask, target, terminal, draft);
   const { grant, request } = covered instanceof Promise ? await covered : covered;
@@ -181,11 +184,10 @@ export function askPolicy(
   access: AccessRequest,
   draft?: DecisionDraft,
 ): void {
-  const { issuer, subject, clientId, actors } = token;
   let cause: unknown;
   try {
     const decided = gate.policy.decide({
-      principal: { issuer, subject, clientId, actors },
+      principal: principalOf(token),
       access,
       peer: { address: peer.address, provesPossession: provesPossession(token, gate.pop) },
     });
@@ -198,6 +200,19 @@ export function askPolicy(
     metadata: { required_action: access.action },
     cause,
   });
+}
+
+const principals = new WeakMap<VerifiedToken, PolicyPrincipal>();
+
+/** One for each token, so that what questions say of it is put together once. */
+function principalOf(token: VerifiedToken): PolicyPrincipal {
+  let principal = principals.get(token);
+  if (principal === undefined) {
+    const { issuer, subject, clientId, actors } = token;
+    principal = { issuer, subject, clientId, actors };
+    principals.set(token, principal);
+  }
+  return principal;
 }
 
 /** Charges input to the grant's rate. @throws RATE_LIMITED, and nothing was charged */

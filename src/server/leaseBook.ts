@@ -28,7 +28,14 @@ export class LeaseBook {
   }
 }
 
+const ids = new WeakMap<object, string>();
+
 /** Names all that is done under a token, so that revoking it can fence everything at once. */
-export function leaseId({ issuer, jti }: Pick<VerifiedToken, 'issuer' | 'jti'>): string {
-  return JSON.stringify([issuer, jti]);
+export function leaseId(token: Pick<VerifiedToken, 'issuer' | 'jti'>): string {
+  let id = ids.get(token);
+  if (id === undefined) {
+    id = JSON.stringify([token.issuer, token.jti]);
+    ids.set(token, id);
+  }
+  return id;
 }

@@ -14,13 +14,16 @@ interface Resolved {
   readonly terminal: TerminalSnapshot | undefined;
 }
 
-/** What it is about: the tuple as stored, or for a create the one to be stored. */
-export async function resolve(
+/**
+ * What it is about: the tuple as stored, or for a create the one to be stored. A promise only where
+ * the supervisor is asked.
+ */
+export function resolve(
   gate: Gate,
   token: VerifiedToken,
   { action, target: wanted }: Ask,
   draft: DecisionDraft,
-): Promise<Resolved> {
+): Resolved | Promise<Resolved> {
   if (wanted.kind === 'known') {
     const { terminal } = wanted;
     const target = tupleOf(terminal.record);
@@ -34,16 +37,17 @@ export async function resolve(
     return { target, terminal: undefined };
   }
   draft.target = { owner, id };
-  const terminal = await gate.supervisor.get({ owner, id });
-  if (terminal !== undefined) {
-    const target = tupleOf(terminal.record);
-    draft.target = target;
-    return { target, terminal };
-  }
-  if (seesWhatever(token.grants, action, owner, id, seconds(gate))) {
-    throw notFound();
-  }
-  throw grantMissing(action);
+  return gate.supervisor.get({ owner, id }).then((terminal) => {
+    if (terminal !== undefined) {
+      const target = tupleOf(terminal.record);
+      draft.target = target;
+      return { target, terminal };
+    }
+    if (seesWhatever(token.grants, action, owner, id, seconds(gate))) {
+      throw notFound();
+    }
+    throw grantMissing(action);
+  });
 }
 
 interface Names {
