@@ -55,6 +55,8 @@ export async function startServer(bench, options = {}) {
   if (options.memory) flags.push('--expose-gc', '--import', `${MEMORY}?file=${memoryFile}`);
   const child = bench.start(process.execPath, [...flags, CTX, 'serve', '--config', configFile], {
     stdio: ['ignore', 'ignore', 'pipe'],
+    // In a session of its own, as a service is: the kernel may share the processor out by session.
+    detached: true,
   });
   const line = await lineOf(child, child.stderr, (text) => text.startsWith('ctx: serving on'));
   const address = /serving on (\S+?);?( |$)/.exec(line)[1];

@@ -24,11 +24,11 @@ const LONGEST_DRAIN_MS = 2_000;
 const DRAIN_INTERVAL_MS = 10;
 
 /**
- * Bytes that one read of a terminal brings while more is there: the line discipline's buffer less one
- * (N_TTY_BUF_SIZE, n_tty.c). A read that fills its buffer the event loop (libuv) follows by another at
- * once, up to 32 of them; a partial one by a look at what else is ready, which costs as much as the read.
+ * More than one read of a terminal brings: what the line discipline holds (4,095 bytes, n_tty.c) and
+ * what may come in while it is copied. A read that fills its buffer the event loop (libuv) follows by
+ * another at once, up to 32 of them, and a key typed into another terminal waits for them all.
  */
-const READ_BYTES = 4095;
+const READ_BYTES = 16 * 1024;
 
 /** Every terminal reads into it: a read and the use of what it brought are one synchronous step. */
 const sharedBuffer = Buffer.allocUnsafeSlow(READ_BYTES);

@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { readProcess } from '../../src/pty/processTable.js';
 import { openPty } from '../../src/pty/pty.js';
-import { eventually, meanwhile, openScript, openTerminal } from './openTerminal.js';
+import {
+  eventually,
+  meanwhile,
+  openScript,
+  openTerminal,
+  testEnvironment,
+} from './openTerminal.js';
 
 /** `seq 1 50000`, each line end as the terminal prints it: 338,894 bytes. */
 const NUMBERS = Buffer.from(
@@ -35,6 +41,26 @@ describe('output of a terminal', () => {
     },
     LONG_MS,
   );
+
+  it('is read once in a turn of the event loop: a flood holds nothing else up', async () => {
+    let reads = 0;
+    const env = testEnvironment;
+    const pty = openPty(
+      { command: ['/bin/cat', '/dev/zero'], env, cwd: '/', size: { cols: 80, rows: 24 } },
+      () => {
+        reads += 1;
+      },
+    );
+    const readsInTurns: number[] = [];
+    while (readsInTurns.length < 1000) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (reads > 0) readsInTurns.push(reads);
+      reads = 0;
+    }
+    pty.close();
+    await pty.exit;
+    expect(Math.max(...readsInTurns)).toBe(1);
+  });
 
   it('is complete when several terminals end at once', async () => {
     const terminals = Array.from({ length: 16 }, () => openTerminal(COUNT));
