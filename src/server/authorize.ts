@@ -16,7 +16,7 @@ import { authenticate, endOf } from './authentication.js';
 import { DecisionDraft } from './decisionDraft.js';
 import type { Ask, Caller, Gate, Permit } from './gate.js';
 import { leaseId } from './leaseBook.js';
-import { grantMissing, resolve, seconds } from './resolveTarget.js';
+import { found, grantMissing, placeOf, seconds } from './resolveTarget.js';
 
 /**
  * Decides, in this order: who asks; what it is about, as stored; whether one grant covers it, its
@@ -24,42 +24,44 @@ import { grantMissing, resolve, seconds } from './resolveTarget.js';
  * dispatch.
  * @throws GranttyError that says why not, with its `decision_id`
  */
-export async function authorize(gate: Gate, caller: Caller, ask: Ask): Promise<Permit> {
-  const draft = draftOf(gate, caller, ask);
+export function authorize(gate: Gate, caller: Caller, ask: Ask): Promise<Permit> {
+  return decide(gate, caller, ask, draftOf(gate, caller, ask));
+}
+
+/** Waits for nothing that is known already: each promise is work for every call. */
+async function decide(gate: Gate, caller: Caller, ask: Ask, draft: DecisionDraft): Promise<Permit> {
   try {
-    return await decide(gate, caller, ask, draft);
+    const known = authenticate(gate, caller);
+    const token = known instanceof Promise ? await known : known;
+    draft.token = token;
+
+    const place = placeOf(token, ask, draft);
+    const { target, terminal } = place.isResolved
+      ? place
+      : found(gate, token, ask.action, place, await gate.supervisor.get(place.key), draft);
+
+    const covered = cover(gate, token, ask, target, terminal, draft);
+    const { grant, request } = covered instanceof Promise ? await covered : covered;
+
+    askPolicy(gate, caller, token, request, draft);
+
+    chargeInput(gate, token, grant, ask.inputBytes);
+
+    await draft.allow(grant);
+
+    return {
+      decisionId: draft.id,
+      token,
+      grant,
+      target,
+      key: { owner: target.owner, id: target.id, ...(terminal && { uid: terminal.record.uid }) },
+      ...(terminal && { terminal }),
+      ...(request.launch && { launch: request.launch }),
+      lease: { id: leaseId(token), notAfter: endOfPermit(gate, caller, token, grant) },
+    };
   } catch (error) {
     throw await draft.deny(error);
   }
-}
-
-async function decide(gate: Gate, caller: Caller, ask: Ask, draft: DecisionDraft): Promise<Permit> {
-  const known = authenticate(gate, caller);
-  const token = known instanceof Promise ? await known : known;
-  draft.token = token;
-
-  const resolved = resolve(gate, token, ask, draft);
-  const { target, terminal } = resolved instanceof Promise ? await resolved : resolved;
-
-  const covered = cover(gate, token, ask, target, terminal, draft);
-  const { grant, request } = covered instanceof Promise ? await covered : covered;
-
-  askPolicy(gate, caller, token, request, draft);
-
-  chargeInput(gate, token, grant, ask.inputBytes);
-
-  await draft.allow(grant);
-
-  return {
-    decisionId: draft.id,
-    token,
-    grant,
-    target,
-    key: { owner: target.owner, id: target.id, ...(terminal && { uid: terminal.record.uid }) },
-    ...(terminal && { terminal }),
-    ...(request.launch && { launch: request.launch }),
-    lease: { id: leaseId(token), notAfter: endOfPermit(gate, caller, token, grant) },
-  };
 }
 
 function draftOf(gate: Gate, caller: Caller, { action, inputBytes }: Ask): DecisionDraft {
@@ -97,8 +99,7 @@ export async function assess(gate: Gate, caller: Caller, ask: Ask): Promise<Asse
   try {
     const { token, grant } = await decide(gate, caller, ask, draft);
     return { ...told(token), grant };
-  } catch (error) {
-    const refusal = await draft.deny(error);
+  } catch (refusal) {
     const isRefusal = refusal instanceof GranttyError && REFUSALS.includes(refusal.reason);
     if (draft.token === undefined || !isRefusal) throw refusal;
     return { ...told(draft.token), refusal };

@@ -186,15 +186,19 @@ function unary(handler: AnyUnary | undefined, boundary: Boundary) {
   };
 }
 
-/** Async, so that what a handler throws at once rejects as well. */
-async function answer(
+/** Never throws: what a handler throws at once rejects as well. */
+function answer(
   handler: AnyUnary | undefined,
   request: Incoming,
   call: Call,
   boundary: Boundary,
 ): Promise<unknown> {
-  const run = admittedNow(handler, request, boundary);
-  return (run ?? (await refused(handler, call, boundary)))(request, call);
+  try {
+    const run = admittedNow(handler, request, boundary);
+    return run === undefined ? refused(handler, call, boundary) : run(request, call);
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 function serverStream(handler: AnyServerStream | undefined, boundary: Boundary) {

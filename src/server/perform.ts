@@ -17,11 +17,12 @@ export async function perform<T>(
   gate: Gate,
   caller: Caller,
   ask: Ask,
-  effect: (permit: Permit) => Promise<T>,
+  effect: (permit: Permit) => T | Promise<T>,
 ): Promise<T> {
   const permit = await authorize(gate, caller, ask);
   try {
-    const result = await effect(permit);
+    const done = effect(permit);
+    const result = done instanceof Promise ? await done : done;
     recordOutcome(gate, permit);
     return result;
   } catch (error) {

@@ -10,44 +10,54 @@ import { notFound } from './errors.js';
 import type { Ask, Gate, Target } from './gate.js';
 
 interface Resolved {
+  readonly isResolved: true;
   readonly target: TerminalTuple;
   readonly terminal: TerminalSnapshot | undefined;
 }
 
-/**
- * What it is about: the tuple as stored, or for a create the one to be stored. A promise only where
- * the supervisor is asked.
- */
-export function resolve(
-  gate: Gate,
+/** A terminal that may exist: whether it does is for the supervisor to say, and then for `found`. */
+interface Unresolved {
+  readonly isResolved: false;
+  readonly key: { readonly owner: Name; readonly id: Name };
+}
+
+/** What it is about, as far as that is known before the supervisor is asked. @throws FIELD_INVALID, GRANT_MISSING */
+export function placeOf(
   token: VerifiedToken,
   { action, target: wanted }: Ask,
   draft: DecisionDraft,
-): Resolved | Promise<Resolved> {
-  if (wanted.kind === 'known') {
-    const { terminal } = wanted;
-    const target = tupleOf(terminal.record);
-    draft.target = target;
-    return { target, terminal };
-  }
+): Resolved | Unresolved {
+  if (wanted.kind === 'known') return resolved(wanted.terminal, draft);
   const { owner, id, agent, session } = namesOf(token, action, wanted);
   if (agent && session) {
     const target = { owner, agent, session, id };
     draft.target = target;
-    return { target, terminal: undefined };
+    return { isResolved: true, target, terminal: undefined };
   }
   draft.target = { owner, id };
-  return gate.supervisor.get({ owner, id }).then((terminal) => {
-    if (terminal !== undefined) {
-      const target = tupleOf(terminal.record);
-      draft.target = target;
-      return { target, terminal };
-    }
-    if (seesWhatever(token.grants, action, owner, id, seconds(gate))) {
-      throw notFound();
-    }
-    throw grantMissing(action);
-  });
+  return { isResolved: false, key: { owner, id } };
+}
+
+/** What it is about, as stored. @throws TERMINAL_NOT_FOUND, GRANT_MISSING */
+export function found(
+  gate: Gate,
+  token: VerifiedToken,
+  action: Capability,
+  { key: { owner, id } }: Unresolved,
+  terminal: TerminalSnapshot | undefined,
+  draft: DecisionDraft,
+): Resolved {
+  if (terminal !== undefined) return resolved(terminal, draft);
+  if (seesWhatever(token.grants, action, owner, id, seconds(gate))) {
+    throw notFound();
+  }
+  throw grantMissing(action);
+}
+
+function resolved(terminal: TerminalSnapshot, draft: DecisionDraft): Resolved {
+  const target = tupleOf(terminal.record);
+  draft.target = target;
+  return { isResolved: true, target, terminal };
 }
 
 interface Names {

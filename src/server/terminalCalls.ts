@@ -34,7 +34,7 @@ export function terminalCalls(context: ServerContext): Calls {
   return {
     getTerminal(request, call) {
       const ask: Ask = { action: 'terminal.read', target: storedTarget(request.terminal) };
-      return perform(gate, callerOf(call), ask, async (permit) => {
+      return perform(gate, callerOf(call), ask, (permit) => {
         const terminal = stored(permit);
         const attachments = [...terminal.attachments, ...watchers.of(terminal)];
         attachments.sort((a, b) => a.since - b.since);

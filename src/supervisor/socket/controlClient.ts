@@ -90,17 +90,20 @@ export class ControlClient {
     return id;
   }
 
-  /** The answer to a `get` of one who has that revision of the record; 0: none. @throws as `call` */
-  get(key: TerminalKey, known: number): Promise<Result | Unchanged> {
-    return new Promise((resolve, failed) => {
-      const result = (answer: Result) => {
-        resolve(answer);
-        return false;
-      };
-      this.#start({ result, failed, unchanged: resolve }, (id) =>
-        this.#frames.postBytes(encodeGet(id, key, known)),
-      );
-    });
+  /** Asks for the answer of one who has that revision of the record; 0: none. @throws as `start` */
+  get(
+    key: TerminalKey,
+    known: number,
+    answered: (answer: Result | Unchanged) => void,
+    failed: (error: GranttyError) => void,
+  ): void {
+    const result = (answer: Result) => {
+      answered(answer);
+      return false;
+    };
+    this.#start({ result, failed, unchanged: answered }, (id) =>
+      this.#frames.postBytes(encodeGet(id, key, known)),
+    );
   }
 
   /** Its sink hears nothing more. */

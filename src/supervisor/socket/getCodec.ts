@@ -2,7 +2,8 @@
  * The question that precedes every decision, and its usual answer, written by hand: each is asked
  * thousands of times a second. Tests hold them against the generated decoders.
  */
-import { putVarint, varintSize } from '../../core/varint.js';
+import { isAscii } from 'node:buffer';
+import { putVarint, varintAt, varintSize } from '../../core/varint.js';
 import type { TerminalKey, TerminalSnapshot } from '../api.js';
 
 /** Keys of fields: number << 3 | wire type (protobuf encoding, "Message Structure"). */
@@ -32,6 +33,60 @@ export function encodeGet(
   putDouble(bytes, at, GET.known, known);
   return bytes;
 }
+
+/** What a `get` asks. */
+export interface AskedGet {
+  readonly id: number;
+  /** Its names have not been checked. */
+  readonly key: { readonly owner: string; readonly id: string; readonly uid?: string };
+  readonly known: number;
+}
+
+/** A body as `encodeGet` makes it; undefined for any other, which the generated decoder reads. */
+export function decodeGet(body: Buffer): AskedGet | undefined {
+  if (body[0] !== ID_KEY) return undefined;
+  // The id, of at most five bytes; each but its last says that another follows.
+  let id = 0;
+  let at = 1;
+  for (let factor = 1; at <= MAX_ID_BYTES; factor *= 0x80) {
+    const byte = body[at++] ?? 0;
+    id += (byte & 0x7f) * factor;
+    if (byte < 0x80) break;
+  }
+  if (body[at] !== GET_KEY) return undefined;
+  const getBytes = varintAt(body, at + 1);
+  const getAt = at + 1 + varintSize(getBytes);
+  const keyBytes = varintAt(body, getAt + 1);
+  const keyAt = getAt + 1 + varintSize(keyBytes);
+  const keyEnd = keyAt + keyBytes;
+  const isIt =
+    getAt + getBytes === body.length &&
+    body[getAt] === GET.key &&
+    keyEnd + DOUBLE_BYTES === body.length &&
+    body[keyEnd] === GET.known &&
+    // What is no sound UTF-8 is for the other decoder to refuse.
+    isAscii(body.subarray(keyAt, keyEnd));
+  if (!isIt) return undefined;
+  const texts: string[] = [];
+  for (let next = keyAt; next < keyEnd; ) {
+    const size = varintAt(body, next + 1);
+    const begin = next + 1 + varintSize(size);
+    const isNext = body[next] === KEY_KEYS[texts.length] && begin + size <= keyEnd;
+    if (!isNext) return undefined;
+    next = begin + size;
+    texts.push(body.latin1Slice(begin, next));
+  }
+  const [owner, name, uid] = texts;
+  if (owner === undefined || name === undefined) return undefined;
+  const known = body.readDoubleLE(keyEnd + 1);
+  return { id, key: { owner, id: name, ...(uid !== undefined && { uid }) }, known };
+}
+
+/** Of a uint32. */
+const MAX_ID_BYTES = 5;
+
+/** The fields of a key in the order in which they are written. */
+const KEY_KEYS = [KEY.owner, KEY.id, KEY.uid];
 
 /**
  * The `Reply` to one who has the record, its size before it; undefined where a snapshot has more to

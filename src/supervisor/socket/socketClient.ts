@@ -20,14 +20,16 @@ import type {
   WriteSpec,
 } from '../api.js';
 import { ChangeReceiver } from './changeReceiver.js';
-import type { Call, Result, Values } from './controlClient.js';
+import type { Call, ControlClient, Result, Values } from './controlClient.js';
 import { ControlLink, type LinkOptions } from './controlLink.js';
 import { dial } from './dial.js';
 import type { FrameSocket } from './frameSocket.js';
+import type { Unchanged } from './getCodec.js';
 import { SocketInput } from './inputClient.js';
 import { receiveOutput } from './outputClient.js';
 import { unavailable, unsound } from './protocol.js';
 import { decodeSnapshot } from './recordCodec.js';
+import type { KnownRecord } from './recordMemory.js';
 import {
   decodeDefaults,
   decodeEnd,
@@ -101,10 +103,31 @@ class SocketSupervisor implements Supervisor {
     return this.#ask({ case: 'remove', value: { key } }, 'done', nothing);
   }
 
-  async get(key: TerminalKey): Promise<TerminalSnapshot | undefined> {
-    const { client } = this.#link;
-    const known = client.records.recall(key);
-    const result = await client.get(key, known?.revision ?? 0);
+  /** One promise from here to the answer: it is asked for every decision. */
+  get(key: TerminalKey): Promise<TerminalSnapshot | undefined> {
+    return new Promise((resolve, reject) => {
+      const { client } = this.#link;
+      const known = client.records.recall(key);
+      client.get(
+        key,
+        known?.revision ?? 0,
+        (result) => {
+          try {
+            resolve(this.#got(client, known, result));
+          } catch (error) {
+            reject(error);
+          }
+        },
+        reject,
+      );
+    });
+  }
+
+  #got(
+    client: ControlClient,
+    known: KnownRecord | undefined,
+    result: Result | Unchanged,
+  ): TerminalSnapshot | undefined {
     if (result.case === 'done') return undefined;
     if (result.case === 'unchanged') {
       const { revision, firstSeq, nextSeq } = result;
