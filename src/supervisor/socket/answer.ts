@@ -4,13 +4,12 @@ import type { LateSignal } from '../../core/lateSignal.js';
 import { isSignalName, type SignalName } from '../../core/signals.js';
 import type {
   ChangeSchema,
-  Get,
   ReplySchema,
   Request,
 } from '../../gen/internal/grantty/internal/v1/control_pb.js';
 import type { Supervisor, TerminalChange } from '../api.js';
-import { defined, name } from './arrival.js';
-import { encodeUnchanged } from './getCodec.js';
+import { defined, name, required } from './arrival.js';
+import { type AskedGet, encodeUnchanged } from './getCodec.js';
 import { unsound } from './protocol.js';
 import { decodeRequestMark, decodeSize, encodeSnapshot, encodeState } from './recordCodec.js';
 import type { RecordRevisions } from './recordMemory.js';
@@ -34,11 +33,13 @@ const DONE: Result = { case: 'done', value: {} };
  */
 export async function answerGet(
   supervisor: Supervisor,
-  { key, known }: Get,
+  { key, known }: Pick<AskedGet, 'known'> & { readonly key?: AskedGet['key'] | undefined },
   revisions: RecordRevisions,
   id: number,
 ): Promise<Result | Uint8Array> {
-  const found = await supervisor.get(decodeKey(key));
+  const { owner, id: terminal, uid } = required('a key', key);
+  const names = { owner: name(owner), id: name(terminal) };
+  const found = await supervisor.get(uid === undefined ? names : { ...names, uid });
   if (found === undefined) return DONE;
   const revision = revisions.of(found.record);
   const unchanged = revision === known ? encodeUnchanged(id, found, revision) : undefined;

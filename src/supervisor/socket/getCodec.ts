@@ -38,7 +38,7 @@ export function encodeGet(
 export interface AskedGet {
   readonly id: number;
   /** Its names have not been checked. */
-  readonly key: { readonly owner: string; readonly id: string; readonly uid?: string };
+  readonly key: { readonly owner: string; readonly id: string; readonly uid?: string | undefined };
   readonly known: number;
 }
 
@@ -69,21 +69,25 @@ export function decodeGet(body: Buffer): AskedGet | undefined {
   if (!isIt) return undefined;
   const texts: string[] = [];
   for (let next = keyAt; next < keyEnd; ) {
-    const size = varintAt(body, next + 1);
-    const begin = next + 1 + varintSize(size);
+    const size = body[next + 1] ?? MAX_TEXT_BYTES + 1;
+    const begin = next + 2;
     const isNext = body[next] === KEY_KEYS[texts.length] && begin + size <= keyEnd;
-    if (!isNext) return undefined;
+    if (!isNext || size > MAX_TEXT_BYTES) return undefined;
     next = begin + size;
-    texts.push(body.latin1Slice(begin, next));
+    texts.push(body.toString('latin1', begin, next));
   }
   const [owner, name, uid] = texts;
-  if (owner === undefined || name === undefined) return undefined;
+  if (owner === undefined || name === undefined || id > LAST_ID) return undefined;
   const known = body.readDoubleLE(keyEnd + 1);
   return { id, key: { owner, id: name, ...(uid !== undefined && { uid }) }, known };
 }
 
 /** Of a uint32. */
 const MAX_ID_BYTES = 5;
+const LAST_ID = 0xffff_ffff;
+
+/** Whose size is one byte; names are no longer. */
+const MAX_TEXT_BYTES = 0x7f;
 
 /** The fields of a key in the order in which they are written. */
 const KEY_KEYS = [KEY.owner, KEY.id, KEY.uid];

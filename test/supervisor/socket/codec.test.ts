@@ -24,6 +24,7 @@ import type { CreateSpec, LiveItem, TerminalSnapshot } from '../../../src/superv
 import { decodeItem, encodeItem, readOutput } from '../../../src/supervisor/socket/eventCodec.js';
 import { decodeFailure, encodeFailure } from '../../../src/supervisor/socket/failureCodec.js';
 import {
+  decodeGet,
   decodeUnchanged,
   encodeGet,
   encodeUnchanged,
@@ -425,7 +426,40 @@ describe('the question for a terminal, and the answer that nothing has changed',
     );
   });
 
+  it('is read as the generated decoder reads it, whatever became of its bytes on the way', () => {
+    const key = fc.record(
+      { owner: anyName, id: anyName, uid: fc.uuid() },
+      { requiredKeys: ['owner', 'id'], noNullPrototype: true },
+    );
+    const change = fc.option(fc.tuple(fc.nat(250), fc.nat(255)));
+    let ownRead = 0;
+    fc.assert(
+      fc.property(id, key, count, change, fc.nat(250), (number, asked, known, changed, cut) => {
+        const bytes = encodeGet(number, asked, known);
+        const body = Buffer.from(bytes.subarray(sizeDelimitedPeek(bytes).offset ?? 0));
+        expect(decodeGet(body)).toEqual({ id: number, key: asked, known });
+        if (changed !== null) body[changed[0] % body.length] = changed[1];
+        for (const read of [body, body.subarray(0, cut)]) {
+          const quick = decodeGet(read);
+          if (quick === undefined) continue;
+          ownRead += 1;
+          const { id: sent, call } = fromBinary(RequestSchema, read);
+          if (call.case !== 'get' || !call.value.key) throw new Error('no get');
+          const { owner, id: name, uid } = call.value.key;
+          const names = { owner, id: name, ...(uid !== undefined && { uid }) };
+          expect(quick).toEqual({ id: sent, key: names, known: call.value.known });
+        }
+      }),
+    );
+    expect(ownRead).toBeGreaterThan(50);
+  });
+
   it('is left to the generated codec where there is more to say', () => {
+    for (const owner of ['ö', 'o'.repeat(128)]) {
+      const bytes = encodeGet(1, { owner: owner as Name, id: 't' as Name }, 0);
+      expect(decodeGet(bytes.subarray(sizeDelimitedPeek(bytes).offset ?? 0))).toBeUndefined();
+    }
+    expect(decodeGet(Buffer.alloc(0))).toBeUndefined();
     const snapshot = { record: {} as TerminalRecord, firstSeq: 1, nextSeq: 2, attachments: [] };
     expect(encodeUnchanged(1, { ...snapshot, paused: 'log-quota' }, 3)).toBeUndefined();
     const others = [
