@@ -30,10 +30,15 @@ export interface SignedDraft {
   sign(line: string): string;
 }
 
+/** What the line that follows `head` has in the place of its draft's first brace; ASCII. */
+export function linkAfter(head: Head): string {
+  return `{"seq":${head.seq + 1},"prev":"${head.hash}",`;
+}
+
 /** The line that follows `head`. Its hash is that of its bytes. */
 export function lineAfter(head: Head, draft: Draft, place: Place): string {
   const body = typeof draft === 'string' ? draft : draft.body(place);
-  const unsigned = `{"seq":${head.seq + 1},"prev":"${head.hash}",${body.slice(1)}`;
+  const unsigned = `${linkAfter(head)}${body.slice(1)}`;
   return typeof draft === 'string'
     ? `${unsigned}\n`
     : `${unsigned.slice(0, -1)},"signature":"${draft.sign(unsigned)}"}\n`;

@@ -39,22 +39,24 @@ export function keyOf(
   { principal, access, peer }: PolicyRequest,
   reads: ReadonlySet<TerminalPart> = allParts,
 ): string {
-  const { target, launch } = access;
-  const rest = JSON.stringify([
-    peer.address,
-    peer.provesPossession,
-    access.action,
-    access.also,
-    reads.has('owner') && target.owner,
-    reads.has('agent') && target.agent,
-    reads.has('session') && target.session,
-    reads.has('terminal') && target.id,
-    access.signal,
-    access.signalBytes,
-    launch && [launch.command, launch.cwd, launch.envNames],
-  ]);
-  // JSON has no raw newline.
-  return `${principalText(principal)}\n${rest}`;
+  const { target, also, signal, signalBytes, launch } = access;
+  const hasMore = also || signal || signalBytes || launch;
+  const more = hasMore
+    ? JSON.stringify([
+        also,
+        signal,
+        signalBytes,
+        launch && [launch.command, launch.cwd, launch.envNames],
+      ])
+    : '';
+  const owner = reads.has('owner') && target.owner;
+  const agent = reads.has('agent') && target.agent;
+  const session = reads.has('session') && target.session;
+  const terminal = reads.has('terminal') && target.id;
+  const names = `${owner}\n${agent}\n${session}\n${terminal}`;
+  const call = `${access.action}\n${peer.provesPossession}`;
+  // Nothing has a newline in it, but perhaps the last one.
+  return `${principalText(principal)}\n${call}\n${names}\n${more}\n${peer.address}`;
 }
 
 const principalTexts = new WeakMap<PolicyPrincipal, string>();
