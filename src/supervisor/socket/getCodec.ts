@@ -48,10 +48,11 @@ export function decodeGet(body: Buffer): AskedGet | undefined {
   // The id, of at most five bytes; each but its last says that another follows.
   let id = 0;
   let at = 1;
-  for (let factor = 1; at <= MAX_ID_BYTES; factor *= 0x80) {
-    const byte = body[at++] ?? 0;
+  let byte = 0x80;
+  for (let factor = 1; byte >= 0x80; factor *= 0x80) {
+    if (at > MAX_ID_BYTES) return undefined;
+    byte = body[at++] ?? 0;
     id += (byte & 0x7f) * factor;
-    if (byte < 0x80) break;
   }
   if (body[at] !== GET_KEY) return undefined;
   const getBytes = varintAt(body, at + 1);

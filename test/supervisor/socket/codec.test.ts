@@ -460,6 +460,11 @@ describe('the question for a terminal, and the answer that nothing has changed',
       expect(decodeGet(bytes.subarray(sizeDelimitedPeek(bytes).offset ?? 0))).toBeUndefined();
     }
     expect(decodeGet(Buffer.alloc(0))).toBeUndefined();
+    // An id of six bytes, the last of which looks like what follows an id of five.
+    const question = encodeGet(1, { owner: 'o' as Name, id: 't' as Name }, 0);
+    const rest = question.subarray((sizeDelimitedPeek(question).offset ?? 0) + 2);
+    const id = [0x08, 0x80, 0x80, 0x80, 0x80, 0x80];
+    expect(decodeGet(Buffer.from([...id, ...rest]))).toBeUndefined();
     const snapshot = { record: {} as TerminalRecord, firstSeq: 1, nextSeq: 2, attachments: [] };
     expect(encodeUnchanged(1, { ...snapshot, paused: 'log-quota' }, 3)).toBeUndefined();
     const others = [
