@@ -15,7 +15,7 @@ const MENDED = [1, 2];
 
 export interface FailingDisk extends AsyncDisposable {
   readonly path: string;
-  /** From now on nothing can be written, open files included. */
+  /** From now on nothing can be written, open files included; what was written before is kept. */
   fail(): Promise<void>;
   /** Mended and mounted again. @throws while a file on it is open */
   repair(): Promise<void>;
@@ -39,7 +39,10 @@ export async function failingDisk(): Promise<FailingDisk | undefined> {
   }
   return {
     path,
-    fail: async () => void (await run('mount', ['-o', 'remount,abort', path])),
+    async fail() {
+      await run('sync', ['-f', path]);
+      await run('mount', ['-o', 'remount,abort', path]);
+    },
     async repair() {
       await run('umount', [path]);
       await run('e2fsck', ['-fy', image]).catch((error: { code?: number }) => {
