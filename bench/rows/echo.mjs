@@ -1,13 +1,18 @@
 // A key is typed and comes back: on a quiet machine, and while another terminal floods.
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { end, lineOf, Skip } from '../support/bench.mjs';
+import { end, Skip } from '../support/bench.mjs';
 import { killCheck } from '../support/killCheck.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
-import { measure as ask, client, newId, reach, startServer } from '../support/server.mjs';
+import {
+  measure as ask,
+  client,
+  newId,
+  reach,
+  startBareTerminals,
+  startInPlaceOf,
+  startServer,
+} from '../support/server.mjs';
 import { startSshd } from '../support/sshd.mjs';
-
-const EMPTY = fileURLToPath(new URL('../support/emptyEcho.mjs', import.meta.url));
 
 /** What is typed comes back as it is, once, by the program and not by the terminal. */
 const CAT = 'stty raw -echo; echo ready; exec cat';
@@ -18,10 +23,11 @@ const FOR_EVER = String(1e15);
 const WARM_UP_KEYS = 200;
 /** Keys after which V8 has compiled what each of them runs: a server that has been in use. */
 const USED_KEYS = 20_000;
-/** What stands between the client and the key's way back, and nothing else: see emptyEcho.mjs. */
-const FLOORS = {
+/** A part of a key's way and nothing else: see emptyEcho.mjs and bareTerminals.mjs. */
+const PARTS = {
   direct: 'echo by an empty handler on grpc-js',
   relay: 'the same through one more process of Node.js',
+  bare: 'the same with a terminal behind it',
 };
 
 export async function measure(bench) {
@@ -33,10 +39,12 @@ export async function measure(bench) {
   });
   const count = bench.size(3000, 50);
   const seen = [];
+  const typeAt = (target, keys, id = newId()) =>
+    ask(bench, target, 'echo', { id, count: keys }, ['/bin/sh', '-c', CAT]);
   const type = (keys) => {
     const id = newId();
     seen.push({ id, bytes: 'ready\n'.length + WARM_UP_KEYS + keys });
-    return ask(bench, server, 'echo', { id, count: keys }, ['/bin/sh', '-c', CAT]);
+    return typeAt(server, keys, id);
   };
   const contestants = {
     ours: () => type(count),
@@ -61,18 +69,25 @@ export async function measure(bench) {
   ]) {
     bench.row(rowOf({ name, unit: 'µs', ours: [fresh[key]] }));
   }
-  await type(bench.size(USED_KEYS, count));
+  const used = bench.size(USED_KEYS, count);
+  await type(used);
 
-  const floors = {};
-  for (const way of Object.keys(FLOORS)) {
-    const target = await emptyEcho(bench, server, way);
-    floors[way] = () => ask(bench, target, 'echo', { id: newId(), count }, ['none']);
-    await floors[way]();
+  const { cert, key } = server;
+  const empty = (...way) => startInPlaceOf(server, bench, 'emptyEcho.mjs', cert, key, ...way);
+  const targets = {
+    direct: await empty('direct'),
+    relay: await empty('relay', join(bench.dir, 'relay')),
+    bare: await startBareTerminals(bench, server),
+  };
+  const parts = {};
+  for (const [name, target] of Object.entries(targets)) {
+    await typeAt(target, used);
+    parts[name] = () => typeAt(target, count);
   }
-  rows(await interleave({ ...contestants, ...floors }, { rounds: bench.size(5, 1), seconds: 30 }), [
+  rows(await interleave({ ...contestants, ...parts }, { rounds: bench.size(5, 1), seconds: 30 }), [
     { name: 'echo, p50', key: 'p50_us', atMost: 1.5 },
     { name: 'echo, p99', key: 'p99_us', atMost: 1 },
-    ...Object.entries(FLOORS).flatMap(([whose, name]) => [
+    ...Object.entries(PARTS).flatMap(([whose, name]) => [
       { whose, name: `${name}, p50`, key: 'p50_us' },
       { whose, name: `${name}, p99`, key: 'p99_us' },
     ]),
@@ -90,18 +105,15 @@ export async function measure(bench) {
       await end(child);
     }
   };
-  const floodOurs = () => [
-    ...['flood', ...reach(server), '-id', newId(), '-bytes', FOR_EVER, '-timeout', '120'],
-    ...['/bin/sh', '-c', FLOOD],
-  ];
+  const besideFloodOf = async (target, echo) => {
+    const id = newId();
+    const flood = ['flood', ...reach(target), '-id', id, '-bytes', FOR_EVER, '-timeout', '120'];
+    const result = await beside([...flood, '/bin/sh', '-c', FLOOD], echo);
+    await ask(bench, target, 'kill', { id });
+    return result;
+  };
   const besides = {
-    ours: async () => {
-      const flood = floodOurs();
-      const id = flood[flood.indexOf('-id') + 1];
-      const result = await beside(flood, contestants.ours);
-      await ask(bench, server, 'kill', { id });
-      return result;
-    },
+    ours: () => besideFloodOf(server, contestants.ours),
     ...(ssh && {
       ssh: () =>
         beside(
@@ -109,20 +121,13 @@ export async function measure(bench) {
           contestants.ssh,
         ),
     }),
+    bare: () => besideFloodOf(targets.bare, parts.bare),
   };
   rows(await interleave(besides, { rounds: bench.size(5, 1), seconds: 35 }), [
     { name: 'echo while another terminal floods, p50', key: 'p50_us' },
     { name: 'echo while another terminal floods, p99', key: 'p99_us', atMost: 1 },
+    { whose: 'bare', name: 'the same of two bare processes, p50', key: 'p50_us' },
+    { whose: 'bare', name: 'the same of two bare processes, p99', key: 'p99_us' },
   ]);
   await killCheck(bench, server, 'echo', seen);
-}
-
-/** A server that does nothing but give keys back, with the certificate and the token of `server`. */
-async function emptyEcho(bench, server, way) {
-  const { cert, key } = server;
-  const socket = join(bench.dir, 'relay');
-  const child = bench.start(process.execPath, [EMPTY, cert, key, way, socket], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  return { ...server, address: await lineOf(child, child.stdout, () => true) };
 }

@@ -6,18 +6,27 @@ import { LogReader } from '../../dist/store/reader/logReader.js';
 import { Skip } from '../support/bench.mjs';
 import { floodText } from '../support/floodText.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
-import { measure as ask, client, newId, OWNER, startServer } from '../support/server.mjs';
+import {
+  measure as ask,
+  client,
+  newId,
+  OWNER,
+  startBareTerminals,
+  startServer,
+} from '../support/server.mjs';
 import { startSshd } from '../support/sshd.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 const MB = 1e6;
 
 export async function measure(bench) {
-  const text = await floodText(bench, bench.size(192, 4) * MB);
+  const text = await floodText(bench, bench.size(128, 4) * MB);
   const small = await floodText(bench, bench.size(32, 1) * MB);
   const binary = await client(bench);
   const plain = await startServer(bench, { plain: true });
   const tls = await startServer(bench);
+  const processes = await startBareTerminals(bench, plain);
+  const processesTls = await startBareTerminals(bench, tls);
   let last;
 
   const rate = ({ seconds, bytes }) => bytes / MB / seconds;
@@ -33,6 +42,8 @@ export async function measure(bench) {
     bare: () => bare(text),
     plain: () => ours(plain, text),
     tls: () => ours(tls, text),
+    processes: () => ours(processes, text),
+    processesTls: () => ours(processesTls, text),
     bareRaw: () => bare(text.raw),
     plainRaw: () => ours(plain, text.raw),
     nodePty: async () => {
@@ -66,6 +77,11 @@ export async function measure(bench) {
   row('flood, TLS', 'tls', 'ssh', 'OpenSSH', 0.9);
   row('flood, plain TCP', 'plain', 'nodePty', 'node-pty alone');
   row('flood, plain TCP', 'plain', 'tmux', 'tmux control mode');
+  row('flood, plain TCP', 'plain', 'processes', 'two bare processes');
+  row('flood, TLS', 'tls', 'processesTls', 'two bare processes');
+  row('two bare processes, plain TCP', 'processes', 'bare', 'bare PTY reader');
+  row('two bare processes, plain TCP', 'processes', 'ssh', 'OpenSSH');
+  row('two bare processes, TLS', 'processesTls', 'ssh', 'OpenSSH');
   const raw = 'flood, plain TCP, terminal in raw mode';
   row(raw, 'plainRaw', 'bareRaw', 'bare PTY reader');
   row(raw, 'plainRaw', 'sshRaw', 'OpenSSH');

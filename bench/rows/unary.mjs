@@ -1,13 +1,10 @@
 // A small call through the whole gate: token, grant, policy, audit.
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { lineOf } from '../support/bench.mjs';
 import { interleave, rowOf } from '../support/measure.mjs';
 import { makePastTerminal } from '../support/pastTerminals.mjs';
-import { measure as ask, newId, startServer } from '../support/server.mjs';
+import { measure as ask, newId, startInPlaceOf, startServer } from '../support/server.mjs';
 
-const path = (name) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 /** About what GetTerminal answers with. */
 const ANSWER_BYTES = 300;
 
@@ -16,16 +13,10 @@ export async function measure(bench) {
   const id = newId();
   await makePastTerminal(stateDir, id);
   const server = await startServer(bench, { stateDir, plain: true });
-  const bare = async (program, argument) => {
-    const child = bench.start(process.execPath, [path(program), argument], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const address = await lineOf(child, child.stdout, () => true);
-    return { ...server, address, pids: async () => [child.pid] };
-  };
-  const grpc = await bare('bareGrpc.mjs', stateDir);
-  const empty = await bare('emptyGrpc.mjs', String(ANSWER_BYTES));
-  const http2 = await bare('bareHttp2.mjs', String(ANSWER_BYTES));
+  const other = (program, argument) => startInPlaceOf(server, bench, program, argument);
+  const grpc = await other('bareGrpc.mjs', stateDir);
+  const empty = await other('emptyGrpc.mjs', String(ANSWER_BYTES));
+  const http2 = await other('bareHttp2.mjs', String(ANSWER_BYTES));
 
   const busy = [];
   const calls = async (target) => {

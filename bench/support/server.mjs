@@ -85,6 +85,26 @@ export async function startServer(bench, options = {}) {
   return server;
 }
 
+/**
+ * Starts a program of this directory that takes a server's place before the same client. It prints
+ * its address, and is in a session of its own like a server.
+ */
+export async function startInPlaceOf(server, bench, program, ...args) {
+  const child = bench.start(process.execPath, [path(`./${program}`), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const address = await lineOf(child, child.stdout, () => true);
+  return { ...server, address, pids: async () => [child.pid] };
+}
+
+/** Terminals held by two bare processes: see bareTerminals.mjs. */
+export function startBareTerminals(bench, server) {
+  const socket = join(bench.dir, `bare-${randomUUID()}`);
+  const tls = server.plain ? [] : [server.cert, server.key];
+  return startInPlaceOf(server, bench, 'bareTerminals.mjs', socket, ...tls);
+}
+
 /** A file with a new token of all rights over all owners. */
 async function writeToken(bench, key) {
   const grant = (owner, id) => ({
