@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import type { ServerDuplexStream, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
 import { fieldInvalid } from '../core/errors.js';
 import { LateSignal } from '../core/lateSignal.js';
-import { type Peer, peerOf } from './peer.js';
+import type { Peer } from './peer.js';
 import { Cancelled } from './status.js';
 
 /** What a handler knows of its call beside the messages. */
@@ -38,20 +38,21 @@ type Surface =
   | ServerWritableStream<Incoming, unknown>
   | ServerDuplexStream<Incoming, unknown>;
 
-export function callOf(surface: Surface): Call {
-  return new SurfaceCall(surface);
+export function callOf(surface: Surface, peer: Peer): Call {
+  return new SurfaceCall(surface, peer);
 }
 
 class SurfaceCall implements Call {
   readonly path: string;
   readonly authorization: readonly string[];
-  readonly peer: Peer;
   readonly #over = new LateSignal();
 
-  constructor(surface: Surface) {
+  constructor(
+    surface: Surface,
+    readonly peer: Peer,
+  ) {
     this.path = surface.getPath();
     this.authorization = surface.metadata.get('authorization').map(String);
-    this.peer = peerOf(surface);
     // grpc-js says `cancelled` at every end of a call, the good ones included.
     const events: EventEmitter = surface;
     events.once('cancelled', () => this.#over.abort(callIsOver));

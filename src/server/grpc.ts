@@ -21,6 +21,7 @@ import { AttachRequestSchema } from '../gen/public/grantty/v1/terminal_service_p
 import { type Call, callOf, framesOf, type Incoming, malformed, malformedMessage } from './call.js';
 import { readInputFrame } from './inputFrame.js';
 import { Outlet } from './outlet.js';
+import type { Peers } from './peer.js';
 
 /** Resolves with the answer, or with its encoding. */
 export type UnaryHandler<I extends DescMessage, O extends DescMessage> = (
@@ -61,6 +62,7 @@ export type Handlers<S extends DescService> = {
 
 /** What stands between every handler and the wire. */
 export interface Boundary {
+  readonly peers: Peers;
   /** Throws when no calls are taken any more. */
   accept(): void;
   /** Refuses a call without a valid token. Used where there is no handler to do it. */
@@ -178,7 +180,7 @@ type AnyBidi = (frames: AsyncIterable<unknown>, call: Call, out: Outlet) => Prom
 
 function unary(handler: AnyUnary | undefined, boundary: Boundary) {
   return (surface: ServerUnaryCall<Incoming, unknown>, respond: sendUnaryData<unknown>): void => {
-    const call = callOf(surface);
+    const call = callOf(surface, boundary.peers.of(surface));
     answer(handler, surface.request, call, boundary).then(
       (reply) => respond(null, reply),
       (error: unknown) => respond(boundary.status(error, call)),
@@ -203,7 +205,7 @@ function answer(
 
 function serverStream(handler: AnyServerStream | undefined, boundary: Boundary) {
   return (surface: ServerWritableStream<Incoming, unknown>): void => {
-    const call = callOf(surface);
+    const call = callOf(surface, boundary.peers.of(surface));
     const serve = async () => {
       const run = await admitted(handler, surface.request, call, boundary);
       await run(surface.request, call, new Outlet(surface, call.signal));
@@ -214,7 +216,7 @@ function serverStream(handler: AnyServerStream | undefined, boundary: Boundary) 
 
 function bidi(handler: AnyBidi | undefined, boundary: Boundary) {
   return (surface: ServerDuplexStream<Incoming, unknown>): void => {
-    const call = callOf(surface);
+    const call = callOf(surface, boundary.peers.of(surface));
     const serve = async () => {
       const run = await admitted(handler, undefined, call, boundary);
       await run(framesOf(surface, call.signal), call, new Outlet(surface, call.signal));

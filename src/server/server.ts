@@ -22,6 +22,7 @@ import { Hub } from './hub.js';
 import { LeaseBook } from './leaseBook.js';
 import { Listener } from './listener.js';
 import { OpenStreams } from './openStreams.js';
+import { Peers } from './peer.js';
 import { observeStreams } from './rawStreams.js';
 import { addReflection } from './reflection.js';
 import { RequestGuard } from './requestGuard.js';
@@ -100,7 +101,8 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
     'grpc.enable_channelz': 0,
     interceptors: [framedMessages],
   });
-  addServices(server, context);
+  const peers = new Peers();
+  addServices(server, context, peers);
   const health = new HealthImplementation(
     Object.fromEntries(['', ...serviceNames].map((name) => [name, 'SERVING' as const])),
   );
@@ -124,7 +126,10 @@ export async function createServer(options: ServerOptions): Promise<GranttyServe
   });
   observeStreams(server, {
     called: (peer) => listener.called(peer),
-    connected: (session) => age.began(session),
+    connected(session) {
+      peers.connected(session);
+      age.began(session);
+    },
     began: (stream, headers) => guard.began(stream, headers),
   });
 

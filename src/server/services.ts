@@ -28,6 +28,7 @@ import { revoke } from './grantRevoke.js';
 import { type Boundary, type Handlers, serviceDefinition, serviceHandlers } from './grpc.js';
 import { listTerminals } from './listTerminals.js';
 import { serverDraining } from './openStreams.js';
+import type { Peers } from './peer.js';
 import { callerOf } from './perform.js';
 import { serverInfo } from './serverInfo.js';
 import { sessionCalls } from './sessionCalls.js';
@@ -66,9 +67,10 @@ export const files = [
 ];
 
 /** Adds every service of the contract; what is not built answers UNIMPLEMENTED to who has a token. */
-export function addServices(server: Server, context: ServerContext): void {
+export function addServices(server: Server, context: ServerContext, peers: Peers): void {
   const { gate, logger, streams } = context;
   const boundary: Boundary = {
+    peers,
     accept: () => {
       if (streams.draining) throw serverDraining();
     },
