@@ -123,7 +123,7 @@ export async function measure(bench) {
     }),
     bare: () => besideFloodOf(targets.bare, parts.bare),
   };
-  rows(await interleave(besides, { rounds: bench.size(5, 1), seconds: 35 }), [
+  rows(await interleave(besides, { rounds: bench.size(5, 1), seconds: 20 }), [
     { name: 'echo while another terminal floods, p50', key: 'p50_us' },
     { name: 'echo while another terminal floods, p99', key: 'p99_us', atMost: 1 },
     { whose: 'bare', name: 'the same of two bare processes, p50', key: 'p50_us' },

@@ -66,7 +66,7 @@ export async function measure(bench) {
       );
   }
 
-  const rates = await interleave(contestants, { rounds: bench.size(5, 1), seconds: 75 });
+  const rates = await interleave(contestants, { rounds: bench.size(5, 1), seconds: 60 });
   const row = (name, own, other, referenceName, atLeast) => {
     if (rates[other] === undefined) return;
     const [ours, reference] = [rates[own], rates[other]];
