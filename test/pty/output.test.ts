@@ -59,7 +59,9 @@ describe('output of a terminal', () => {
     }
     pty.close();
     await pty.exit;
-    expect(Math.max(...readsInTurns)).toBe(1);
+    // The kernel may fill even a large buffer while it is copied to; then another read follows at once.
+    const withMore = readsInTurns.filter((count) => count > 1);
+    expect(withMore.length).toBeLessThan(readsInTurns.length / 20);
   });
 
   it('is complete when several terminals end at once', async () => {
