@@ -73,7 +73,7 @@ export async function measure(bench) {
   await type(used);
 
   const { cert, key } = server;
-  const empty = (...way) => startInPlaceOf(server, bench, 'emptyEcho.mjs', cert, key, ...way);
+  const empty = (...way) => startInPlaceOf(bench, server, 'emptyEcho.mjs', cert, key, ...way);
   const targets = {
     direct: await empty('direct'),
     relay: await empty('relay', join(bench.dir, 'relay')),

@@ -13,7 +13,7 @@ export async function measure(bench) {
   const id = newId();
   await makePastTerminal(stateDir, id);
   const server = await startServer(bench, { stateDir, plain: true });
-  const other = (program, argument) => startInPlaceOf(server, bench, program, argument);
+  const other = (program, argument) => startInPlaceOf(bench, server, program, argument);
   const grpc = await other('bareGrpc.mjs', stateDir);
   const empty = await other('emptyGrpc.mjs', String(ANSWER_BYTES));
   const http2 = await other('bareHttp2.mjs', String(ANSWER_BYTES));

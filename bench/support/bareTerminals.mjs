@@ -1,8 +1,9 @@
 // What terminals that outlive their server come to without anything else: two processes of Node.js, one
 // with grpc-js and one with the terminals, and a Unix socket between them for each terminal. Nothing is
 // decided, recorded, logged or acknowledged, and who comes late has missed what was before. Bytes are
-// passed on in the cheapest way known for each step: all terminals are read into one buffer, one write is
-// under way at most and what arrives meanwhile is the next one, and a message is copied once.
+// passed on by the program's own means, so that no step costs more than it does there: all terminals are
+// read into one buffer, what arrives while a write is under way is the next one, a flood fills 64 KiB or
+// waits 2 ms, and memory of large pieces is used again.
 // Arguments: path of that socket, then a certificate and its key; without them it speaks plain TCP.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,14 +20,21 @@ import {
   WriteRequestSchema,
 } from '../../dist/gen/public/grantty/v1/terminal_service_pb.js';
 import { openPty } from '../../dist/pty/pty.js';
-import { FramedMessage, framedMessages, PREFIX_BYTES } from '../../dist/server/framedMessage.js';
+import { framedMessages } from '../../dist/server/framedMessage.js';
+import { encodeEvent } from '../../dist/server/streamEvents.js';
+import { PendingOutput } from '../../dist/supervisor/pendingOutput.js';
 
 /** Of output in one message. */
-const BLOCK_BYTES = 64 * 1024;
+const MESSAGE_BYTES = 64 * 1024;
+/** A full read of the kernel's PTY: what is as large belongs to a flood … */
+const FLOOD_BYTES = 4095;
+/** … and so does what follows in so many milliseconds; it waits for more. */
+const FLOOD_GAP_MS = 20;
+const FLOOD_WAIT_MS = 2;
 /** Output that may wait for the other process before the terminal is held back. */
 const MOST_WAITING_BYTES = 4 * 1024 * 1024;
-/** Fewer bytes than any key has: such a message has its lengths in one byte each. */
-const SHORT_BYTES = 100;
+/** Bytes of a message up to which its lengths are one byte each. */
+const SHORT_BYTES = 127;
 
 /** The process with the terminals: each connection is one, and says first what to run. */
 function holdTerminals(path) {
@@ -52,10 +60,12 @@ function holdTerminals(path) {
 
 /** Output on its way to the other process. */
 class PassedOn {
-  #block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-  #used = 0;
-  #full = [];
+  #pending = new PendingOutput();
   #isWriting = false;
+  #isHeld = false;
+  #lastBytes = 0;
+  #lastAt = 0;
+  #timer;
   #socket;
   #hold;
 
@@ -65,34 +75,44 @@ class PassedOn {
   }
 
   add(chunk) {
-    if (this.#used + chunk.length > BLOCK_BYTES) {
-      this.#take();
-      if (this.#full.length * BLOCK_BYTES >= MOST_WAITING_BYTES) this.#hold(true);
-    }
-    this.#block.set(chunk, this.#used);
-    this.#used += chunk.length;
-    if (!this.#isWriting) this.#write();
+    this.#pending.push(chunk);
+    if (!this.#isHeld && this.#pending.bytes >= MOST_WAITING_BYTES) this.#setHeld(true);
+    if (!this.#isWriting) this.#schedule();
   }
 
-  #take() {
-    this.#full.push(this.#block.subarray(0, this.#used));
-    this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-    this.#used = 0;
+  #schedule() {
+    const isFlood =
+      this.#lastBytes >= FLOOD_BYTES && performance.now() - this.#lastAt < FLOOD_GAP_MS;
+    if (!isFlood || this.#pending.bytes + FLOOD_BYTES > MESSAGE_BYTES) this.#write();
+    else this.#timer ??= setTimeout(() => this.#write(), FLOOD_WAIT_MS);
   }
 
   #write() {
-    this.#take();
-    const blocks = this.#full;
-    this.#full = [];
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#isWriting = true;
+    this.#lastBytes = this.#pending.bytes;
+    const pieces = this.#pending.take();
     this.#socket.cork();
-    for (const block of blocks) this.#socket.write(block);
-    this.#socket.write('', () => {
-      this.#isWriting = false;
-      this.#hold(false);
-      if (this.#used > 0 || this.#full.length > 0) this.#write();
-    });
+    for (const { data, loan } of pieces) {
+      this.#socket.write(data, () => {
+        loan?.release();
+        if (data === pieces.at(-1).data) this.#written();
+      });
+    }
     this.#socket.uncork();
+  }
+
+  #written() {
+    this.#isWriting = false;
+    this.#lastAt = performance.now();
+    if (this.#isHeld) this.#setHeld(false);
+    if (!this.#pending.isEmpty) this.#schedule();
+  }
+
+  #setHeld(isHeld) {
+    this.#isHeld = isHeld;
+    this.#hold(isHeld);
   }
 }
 
@@ -105,8 +125,8 @@ class Terminal {
 
   constructor(path, command) {
     const onread = {
-      buffer: Buffer.allocUnsafeSlow(BLOCK_BYTES),
-      callback: (bytes, buffer) => this.#deliver(outputMessage(buffer.subarray(0, bytes))),
+      buffer: Buffer.allocUnsafeSlow(MESSAGE_BYTES),
+      callback: (bytes, buffer) => this.#deliver(buffer.subarray(0, bytes)),
     };
     this.#socket = createConnection({ path, onread });
     this.#socket.on('error', () => {});
@@ -114,18 +134,20 @@ class Terminal {
   }
 
   /** False where the terminal has to wait for who takes its output. */
-  #deliver(message) {
-    if (this.#call === undefined) this.#early.push(message);
-    else if (!this.#call.write(message)) {
-      this.#call.once('drain', () => this.#socket.resume());
-      return false;
+  #deliver(data) {
+    const output = encodeEvent({ type: 'pty.output', seq: 1, timeMicros: 0, data });
+    if (this.#call === undefined) {
+      this.#early.push(output);
+      return true;
     }
-    return true;
+    if (send(this.#call, output)) return true;
+    this.#call.once('drain', () => this.#socket.resume());
+    return false;
   }
 
   deliverTo(call) {
     this.#call = call;
-    for (const message of this.#early) call.write(message);
+    for (const output of this.#early) send(call, output);
   }
 
   type(bytes) {
@@ -137,25 +159,14 @@ class Terminal {
   }
 }
 
-/** An event of Watch or Attach: two fields around the bytes. */
-function outputMessage(data) {
-  const length = varint(data.length);
-  const head = [0x12, ...varint(1 + length.length + data.length), 0x1a, ...length];
-  const frame = Buffer.allocUnsafe(PREFIX_BYTES + head.length + data.length);
-  frame.set(head, PREFIX_BYTES);
-  frame.set(data, PREFIX_BYTES + head.length);
-  return new FramedMessage(frame);
+/** False where as much waits as should. */
+function send(call, { message, loan }) {
+  return call.write(message, (error) => {
+    if (!error) loan?.release();
+  });
 }
 
-function varint(value) {
-  const bytes = [];
-  for (let rest = value; ; rest >>>= 7) {
-    if (rest < 128) return [...bytes, rest];
-    bytes.push((rest & 127) | 128);
-  }
-}
-
-/** What an AttachRequest brings as input, which is short. */
+/** What an AttachRequest brings as input, behind the keys and lengths of two fields. */
 function inputOf(request) {
   if (request.length > SHORT_BYTES) throw new RangeError('only keys are typed here');
   return request.subarray(4);

@@ -89,7 +89,7 @@ export async function startServer(bench, options = {}) {
  * Starts a program of this directory that takes a server's place before the same client. It prints
  * its address, and is in a session of its own like a server.
  */
-export async function startInPlaceOf(server, bench, program, ...args) {
+export async function startInPlaceOf(bench, server, program, ...args) {
   const child = bench.start(process.execPath, [path(`./${program}`), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -102,7 +102,7 @@ export async function startInPlaceOf(server, bench, program, ...args) {
 export function startBareTerminals(bench, server) {
   const socket = join(bench.dir, `bare-${randomUUID()}`);
   const tls = server.plain ? [] : [server.cert, server.key];
-  return startInPlaceOf(server, bench, 'bareTerminals.mjs', socket, ...tls);
+  return startInPlaceOf(bench, server, 'bareTerminals.mjs', socket, ...tls);
 }
 
 /** A file with a new token of all rights over all owners. */
