@@ -41,8 +41,8 @@ describe('a session that an earlier process left behind', () => {
     const { sessionId: id } = await service.spawn(agent, { type: 'shell', resource });
     if (text !== undefined) {
       const send = service.startSend(agent, id, { text, submit: true }) as ShellSend;
-      send.done.catch(() => {});
-      await send.started;
+      // The shell is at its prompt again, waits for input in what it runs, or has ended.
+      await send.done;
     }
     await earlier[Symbol.asyncDispose]();
     const terminal = await registry.supervisor.get({ owner, id: name(id) });

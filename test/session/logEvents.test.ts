@@ -56,9 +56,10 @@ describe('history and live output as one sequence', () => {
   it('begins at any seq', async () => {
     const key = await start('echo a; sleep 0.1; echo b; sleep 0.1; echo c');
     const whole = await follow(key, 1);
-    const rest = await follow(key, 3);
-    expect(rest.map(({ seq }) => seq)).toEqual(seqsFrom(3, rest));
-    expect(rest).toEqual(whole.slice(2));
+    // Of one output at least and of the exit; how many outputs it is depends on when they are read.
+    const rest = await follow(key, 2);
+    expect(rest.map(({ seq }) => seq)).toEqual(seqsFrom(2, rest));
+    expect(rest).toEqual(whole.slice(1));
   });
 
   it('turns to the log for a consumer that falls behind by more than the supervisor keeps', async () => {

@@ -1,7 +1,9 @@
 import type { LeaseSource } from '../../src/session/leaseSource.js';
 import { keysInput, pasteInput } from '../../src/session/sendInput.js';
 import type { TerminalKey } from '../../src/supervisor/api.js';
+import { heldBack } from '../support/heldBack.js';
 import { lease } from '../support/registry.js';
+import { settledBefore } from '../support/sessionDriver.js';
 import { type LiveSession, type LiveSessions, startSessions } from './liveSessions.js';
 
 let live: LiveSessions;
@@ -19,7 +21,7 @@ const keyOf = ({ id }: LiveSession): TerminalKey => ({ owner: live.agent.owner, 
 async function untilOutput(send: ReturnType<LiveSession['start']>, pattern: RegExp) {
   let output = send.readOutput().delta;
   while (!pattern.test(output)) {
-    await send.changed();
+    await Promise.race([send.changed(), settledBefore(pattern, send.done)]);
     output += send.readOutput().delta;
   }
   return output;
@@ -96,10 +98,12 @@ describe('a send', () => {
   });
 
   it('does not come back at 0 ms from a wait for silence (a program that says nothing)', async () => {
+    await using silent = await heldBack();
     const started = performance.now();
-    const { waitReason } = await session.send('sleep 3.5');
+    const { waitReason } = await session.send(silent.command.join(' '));
     expect(performance.now() - started).toBeGreaterThan(2_900);
     expect(waitReason).toBe('inferred_idle');
+    await silent.letGo();
     expect((await session.start({}).done).waitReason).toBe('stdin_read');
   });
 
@@ -202,10 +206,13 @@ describe('cancellation', () => {
   });
 
   it('of a program that ignores SIGINT lets the send settle as the program does', async () => {
-    const ignoring = 'bash -c \'trap "" INT; echo is up; sleep 0.5; echo stayed\'';
+    await using program = await heldBack();
+    const ignoring = `bash -c 'trap "" INT; echo is up; ${program.command.join(' ')}; echo stayed'`;
     const send = session.start({ text: ignoring, submit: true });
     await untilOutput(send, up);
-    send.cancel();
+    // As `cancel`, and the signal has been sent before the program goes on.
+    expect(await send.interrupt({ lease: () => lease })).toBe(true);
+    await program.letGo();
     expect((await send.done).viewport).toMatch(/^stayed\n/);
   });
 
@@ -226,7 +233,7 @@ describe('a session’s slot', () => {
     const stuck = await live.spawn();
     // Raw mode keeps no more than its buffer of what nobody reads.
     const deaf = "bash -c 'stty raw -echo; echo is deaf; exec sleep 1000'";
-    const started = stuck.start({ text: deaf, submit: true, timeoutMs: 1_000 });
+    const started = stuck.start({ text: deaf, submit: true });
     await untilOutput(started, /^is deaf/m);
     await started.done;
     const { waitReason } = await stuck.start({ text: 'x'.repeat(60_000), timeoutMs: 200 }).done;
@@ -266,8 +273,12 @@ describe('a session', () => {
   });
 
   it('wakes its waiting send when it exits without any output', async () => {
-    const quiet = await live.spawn({ command: ['sleep', '3.4'] });
-    const { waitReason, viewport, sessionStatus } = await quiet.start({}).done;
+    await using program = await heldBack();
+    const quiet = await live.spawn({ command: program.command });
+    const send = quiet.start({});
+    await send.started;
+    await program.letGo();
+    const { waitReason, viewport, sessionStatus } = await send.done;
     expect(waitReason).toBe('session_exit');
     expect(viewport).toBe('');
     expect(sessionStatus).toEqual({ kind: 'exited', exitCode: 0, signal: null });

@@ -127,7 +127,6 @@ describe('opening a file of ours', () => {
       await expect(readRegular(path, 10)).rejects.toThrow();
       if (kind !== 'device') await expect(createPrivate(path)).rejects.toThrow();
     },
-    5_000,
   );
 
   it('refuses one that is larger than it may be', async () => {

@@ -480,7 +480,6 @@ describe('a log that is not an ordinary file of ours', () => {
       expect(digest(readFileSync(target))).toBe(before);
       expect(openDescriptors(dir.path)).toEqual([]);
     },
-    5_000,
   );
 
   it('is refused as a sealed part or an index too', async () => {

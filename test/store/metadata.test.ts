@@ -346,7 +346,6 @@ describe('a resource on disk', () => {
       else await symlink(outside, join(dir, 'env.json'));
       await expect(readEnvironment(dir)).rejects.toThrow();
     },
-    5_000,
   );
 
   it("is refused when it holds another terminal's record, or its directory is a link", async () => {

@@ -1,4 +1,5 @@
 /** What the specification of sessions promises, sentence by sentence: the same for every way to a session. */
+import { heldBack } from './heldBack.js';
 import type { DrivenSession, SessionDriver } from './sessionDriver.js';
 
 /** A group of sends that a fresh snapshot of nothing else disturbs. */
@@ -112,8 +113,10 @@ export function sessionContract(carrier: string, open: () => Promise<SessionDriv
       });
 
       it('startSend: "start one exclusive send operation"', async () => {
-        const first = await session.begin('sleep 0.3; echo first');
+        await using program = await heldBack();
+        const first = await session.begin(`${program.command.join(' ')}; echo first`);
         expect(await refusal(session.send('echo second'))).toBe('SEND_ACTIVE');
+        await program.letGo();
         expect((await first.done).text).toMatch(/\nfirst\n/);
         expect((await session.send('echo third')).text).toMatch(/^echo third\nthird\n/);
       });

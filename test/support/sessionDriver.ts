@@ -136,7 +136,9 @@ export async function inProcess(): Promise<SessionDriver> {
       return {
         done,
         async printed(pattern: RegExp) {
-          while (!pattern.test(read())) await send.changed();
+          while (!pattern.test(read())) {
+            await Promise.race([send.changed(), settledBefore(pattern, done)]);
+          }
         },
         cancel: async () => send.cancel(),
       };
@@ -299,10 +301,15 @@ async function follow(
   return {
     done,
     async printed(pattern) {
-      while (!pattern.test(text)) await changed();
+      while (!pattern.test(text)) await Promise.race([changed(), settledBefore(pattern, done)]);
     },
     cancel: async () => (await cancel(first.value.sendId)).cancelled,
   };
+}
+
+/** Rejects when the send settles: what is waited for does not come any more. */
+export async function settledBefore(pattern: RegExp, done: Promise<object>): Promise<never> {
+  throw new Error(`the send settled before ${pattern}: ${JSON.stringify(await done)}`);
 }
 
 function statusOf(status: Session['status']): TerminalSessionStatus {

@@ -1,4 +1,5 @@
 /** Why sends come back, program by program: the same matrix for every way to a session. */
+import { heldBack } from './heldBack.js';
 import type { DrivenSession, SessionDriver } from './sessionDriver.js';
 import { onPath, skipAloud } from './skipAloud.js';
 
@@ -173,13 +174,15 @@ export function waitReasonMatrix(carrier: string, open: () => Promise<SessionDri
       },
     );
 
-    it('timeout, then inferred_idle, then stdin_read in sleep 5, which no send ends', async () => {
-      const sleeping = await session.send('sleep 5', { timeoutMs: 300 });
+    it('timeout, then inferred_idle, then stdin_read in a silent program, which no send ends', async () => {
+      await using silent = await heldBack();
+      const sleeping = await session.send(silent.command.join(' '), { timeoutMs: 300 });
       expect(sleeping.waitReason).toBe('timeout');
       expect(sleeping.status).toEqual({ kind: 'running' });
       const begin = performance.now();
       expect((await session.send('', { submit: false })).waitReason).toBe('inferred_idle');
       expect(performance.now() - begin).toBeGreaterThan(2_900);
+      await silent.letGo();
       const after = await session.send('', { submit: false });
       expect(after.waitReason).toBe('stdin_read');
       expect((await session.send('echo "status $?"')).text).toMatch(/\nstatus 0\n/);
