@@ -19,8 +19,10 @@ it('a clock that is set back and forth: seq never steps, times say what the cloc
   await using service = await startService({ clock: { now, after: systemClock.after } });
   const client = service.client();
   const terminal = { id: 'clock' };
-  const command = ['sh', '-c', 'stty -echo -opost; while read line; do echo "got $line"; done'];
+  const script = 'stty -echo -opost; echo ready; while read line; do echo "got $line"; done';
+  const command = ['sh', '-c', script];
   await client.terminals.createTerminal({ agent: 'a', ...terminal, command });
+  await client.terminals.wait({ terminal, condition: { case: 'pattern', value: 'ready' } });
   const watched = watchAll(client, { terminal });
   const type = async (word: string, by = client) => {
     await by.terminals.write({ terminal, data: Buffer.from(`${word}\n`) });
@@ -47,7 +49,7 @@ it('a clock that is set back and forth: seq never steps, times say what the cloc
   // It went on through all of this but the time when its token had expired.
   expect(await reasonOf(watched)).toBe('TOKEN_EXPIRED');
   const { output, seqs } = await watchAll(client, { terminal });
-  expect(output.toString()).toBe('got one\ngot two\ngot three\ngot four\ngot five\n');
+  expect(output.toString()).toBe('ready\ngot one\ngot two\ngot three\ngot four\ngot five\n');
   expect(seqs).toEqual(seqsTo(seqs.length));
   const log = `${service.stateDir}/home/${owner}/agent/a/session/default/terminal/clock/events.jsonl`;
   const events = (await readFile(log, 'utf8'))

@@ -22,7 +22,7 @@ describe('a client of a server that ends connections by their age', () => {
       ...terminal,
       command: [
         ...['sh', '-c'],
-        `stty -echo; read go; i=0; while [ $i -lt ${LINES} ]; do i=$((i+1)); echo line $i; ` +
+        `read go; stty -echo; i=0; while [ $i -lt ${LINES} ]; do i=$((i+1)); echo line $i; ` +
           '[ $((i % 40)) -eq 0 ] && sleep 0.07; done; echo over; read end',
       ],
     });
@@ -68,7 +68,8 @@ describe('a client of a server that ends connections by their age', () => {
     expect(await calls).toBeGreaterThan(MOVES);
     await client.terminals.write({ terminal, data: Buffer.from('end\n') });
 
-    const expected = `${Array.from({ length: LINES }, (_, n) => `line ${n + 1}`).join('\r\n')}\r\nover\r\n`;
+    // First the echo of the line that starts it.
+    const expected = `go\r\n${Array.from({ length: LINES }, (_, n) => `line ${n + 1}`).join('\r\n')}\r\nover\r\n`;
     expect(await watched).toBe(expected);
     expect(await attached).toBe(expected);
     expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0n) + BigInt(index)));

@@ -84,7 +84,7 @@ describe('a server whose supervisor is a process of its own', () => {
     await using first = await startDevServer(stateDir);
     const client = await first.client();
     const ids = Array.from({ length: floods }, (_, i) => `flood-${i}`);
-    const script = `stty -opost; read go; yes 0123456789abcde | head -c ${bytes}`;
+    const script = `read go; stty -opost; yes 0123456789abcde | head -c ${bytes}`;
     for (const id of ids) {
       await client.terminals.createTerminal({ agent: 'a', id, command: ['sh', '-c', script] });
     }
@@ -111,7 +111,8 @@ describe('a server whose supervisor is a process of its own', () => {
     await using second = await startDevServer(stateDir);
     const again = await second.client();
     const expected = createHash('sha256')
-      .update(`\n${'0123456789abcde\n'.repeat(bytes / 16)}`)
+      // First the echo of the line that starts it.
+      .update(`\r\n${'0123456789abcde\n'.repeat(bytes / 16)}`)
       .digest('hex');
     for (const { id, hash, seq } of seen) {
       const start = { case: 'after', value: { afterSeq: seq } } as const;

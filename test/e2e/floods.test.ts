@@ -44,10 +44,10 @@ describe('50 floods of 8 MiB with 50 watchers in another process', () => {
     for (let i = 0; i < TERMINALS; i += 1) {
       const id = `flood-${i}`;
       const from = i * 4096;
-      const script = `stty -opost; read go; tail -c +${from + 1} ${file} | head -c ${FLOOD_BYTES}`;
+      const script = `read go; stty -opost; tail -c +${from + 1} ${file} | head -c ${FLOOD_BYTES}`;
       await client.terminals.createTerminal({ agent: 'coder', id, command: ['sh', '-c', script] });
       // The echo of the newline that starts it comes first.
-      const flood = Buffer.concat([Buffer.from('\n'), source.subarray(from, from + FLOOD_BYTES)]);
+      const flood = Buffer.concat([Buffer.from('\r\n'), source.subarray(from, from + FLOOD_BYTES)]);
       ids.push(id);
       expected.push({
         id,

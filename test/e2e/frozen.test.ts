@@ -127,7 +127,7 @@ describe('a process that is frozen', () => {
     const terminal = { id: 'flood' };
     const done = join(stateDir, 'done');
     await promisify(execFile)('mkfifo', [done]);
-    const script = `stty -opost -echo; read go; yes 0123456789abcde | head -c ${bytes}; echo done > ${done}; read end`;
+    const script = `read go; stty -opost -echo; yes 0123456789abcde | head -c ${bytes}; echo done > ${done}; read end`;
     const command = ['sh', '-c', script];
     await client.terminals.createTerminal({ agent: 'a', ...terminal, command });
     const events: Parameters<typeof transcriptOf>[0][number][] = [];
@@ -148,7 +148,8 @@ describe('a process that is frozen', () => {
       await client.terminals.write({ terminal, data: Buffer.from('\n') });
     }
     const { output, seqs, exitCode } = transcriptOf(events);
-    const expected = '0123456789abcde\n'.repeat(bytes / 16);
+    // First the echo of the line that starts it.
+    const expected = `\r\n${'0123456789abcde\n'.repeat(bytes / 16)}`;
     const hash = (data: string | Buffer) => createHash('sha256').update(data).digest('hex');
     expect(hash(output)).toBe(hash(expected));
     expect(seqs).toEqual(seqsTo(seqs.length));

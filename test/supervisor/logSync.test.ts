@@ -4,7 +4,8 @@ import { EventLog } from '../../src/store/eventLog.js';
 import type { Supervisor } from '../../src/supervisor/api.js';
 import { createInProcessSupervisor } from '../../src/supervisor/inProcess.js';
 import { temporaryDir } from '../store/temporaryDir.js';
-import { createSpec, lease, owner, silentLog } from '../support/registry.js';
+import { heldBack } from '../support/heldBack.js';
+import { createSpec, owner, silentLog } from '../support/registry.js';
 
 /** What happened to the log and to its reader, in order. */
 type Step = 'synced' | 'output' | 'exit';
@@ -38,12 +39,14 @@ describe('log.sync', () => {
       locator: () => 'test:',
       logSync,
     });
-    const script = 'stty -echo; read a; echo one; read b; sleep 0.3; echo two';
+    await using first = await heldBack();
+    await using second = await heldBack();
+    const [a, b] = [first, second].map(({ command }) => command.join(' '));
+    const script = `${a}; printf one; ${b}; sleep 0.3; printf two`;
     const { record } = await supervisor.create(createSpec(['sh', '-c', script]));
     const stop = new AbortController();
     const { items } = await supervisor.openOutput(record, stop.signal);
-    const write = (text: string) => supervisor.write(record, { data: Buffer.from(text), lease });
-    await write('\n');
+    await first.letGo();
     let exit: ExitEvent | undefined;
     for await (const item of items) {
       if (item.kind !== 'events') continue;
@@ -52,7 +55,7 @@ describe('log.sync', () => {
           steps.push('output');
           if (steps.filter((step) => step === 'output').length > 1) continue;
           await meanwhile(steps);
-          await write('\n');
+          await second.letGo();
         } else {
           exit = event;
           steps.push('exit');
